@@ -11,8 +11,8 @@ from apportion.member.batch.topic_choice import TopicChoice
 from apportion.security.client_security import PLAINTEXT
 from apportion.spark.options.batch_read import BatchOptions, loaded_options
 from apportion.spark.options.stream import SourceOptions
+from apportion.spark.options.task_limits import TaskLimits
 from apportion.spark.options.values import OptionError
-from apportion.spark.reading.slices import TaskLimits
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "subscribe": "flights"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from apportion.spark.delta_sink.files import refuse_missing_columns
+from apportion.spark.errors import PlainError
 from apportion.spark.queries.introspection import SourceReading
 from apportion.spark.queries.plan_text import printed_plan
 from apportion.spark.queries.planned_batches import planned_batches
@@ -29,7 +30,7 @@ BESIDE_ANOTHER = (
 )
 
 
-class ConnectRefused(RuntimeError):
+class ConnectRefused(PlainError, RuntimeError):
     """Spark Connect does not show the writer what it must know of this query."""
 
 

@@ -33,6 +33,7 @@ from apportion.spark.options.stream import (
     SourceOptions,
     task_limits,
 )
+from apportion.spark.options.task_limits import TaskLimits
 from apportion.spark.options.values import (
     ISOLATION_LEVEL,
     OptionError,
@@ -43,7 +44,6 @@ from apportion.spark.options.values import (
     refuse_uncommitted_reads,
     required_text,
 )
-from apportion.spark.reading.slices import TaskLimits
 from apportion.wire.messages.list_offsets import LATEST
 
 CLIENT_ID = "apportion-spark-batch"

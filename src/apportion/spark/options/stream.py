@@ -34,6 +34,7 @@ from apportion.spark.options.starting_offsets import (
     TIMESTAMP_STRATEGY,
     stream_start,
 )
+from apportion.spark.options.task_limits import MOST_TASKS, TaskLimits
 from apportion.spark.options.values import (
     ISOLATION_LEVEL,
     OptionError,
@@ -45,7 +46,6 @@ from apportion.spark.options.values import (
     refuse_uncommitted_reads,
     required_text,
 )
-from apportion.spark.reading.slices import MOST_TASKS, TaskLimits
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead

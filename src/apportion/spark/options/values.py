@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from apportion.client.bootstrap import scheme_remedy_or_none
 from apportion.settings import Setting, fault_or_none, nearest_or_none, whole_number
+from apportion.spark.errors import PlainError
 from apportion.spark.options.security import SECURITY_PREFIXES
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -16,7 +17,7 @@ BOOLEANS = {"true": True, "false": False}
 Settings = Mapping[str, Setting]
 
 
-class OptionError(ValueError):
+class OptionError(PlainError, ValueError):
     """An option is missing, unknown, wrong, or contradicts another one."""
 
 

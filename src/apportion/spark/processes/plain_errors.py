@@ -16,33 +16,18 @@ from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.offset_times import NoRecordAtTime
 from apportion.member.batch.span import LostOffsets
 from apportion.member.group_claims import AnotherSink
-from apportion.spark.decoding.errors import RegistryError, UndecodableRecord
-from apportion.spark.delta_sink.connect_query import ConnectRefused
-from apportion.spark.options.values import OptionError
-from apportion.spark.processes.private_files import NoPrivateDirectory
-from apportion.spark.queries.plan_text import PlanNotShown
-from apportion.spark.queries.planned_batches import BatchNotLeft
-from apportion.spark.queries.stateless import StatefulQuery
-from apportion.spark.topic_sink.records import NotWritten
+from apportion.spark.errors import PlainError
 from apportion.spark.versions import UnsupportedTrigger
 
 SENTENCES = (
+    PlainError,
     MembershipFailed,
     AnotherSink,
     DataLoss,
     ReadRefused,
     NoRecordAtTime,
-    NotWritten,
-    BatchNotLeft,
-    OptionError,
     LostOffsets,
-    StatefulQuery,
-    ConnectRefused,
-    PlanNotShown,
-    NoPrivateDirectory,
-    UnsupportedTrigger,
-    UndecodableRecord,
-    RegistryError,
+    UnsupportedTrigger,  # its module comes with the package, which imports little
 )
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""

@@ -11,12 +11,14 @@ import stat
 import tempfile
 from pathlib import Path
 
+from apportion.spark.errors import PlainError
+
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 LOCKED = (".batch", ".batch-draft")
 """How the names of files end that a running process holds a lock on, whatever their age."""
 
 
-class NoPrivateDirectory(OSError):
+class NoPrivateDirectory(PlainError, OSError):
     """The directory through which Spark queries hand over files is not this user's alone.
 
     The directory is another user's, other users may write there, or this user may not.

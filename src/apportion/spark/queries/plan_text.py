@@ -9,6 +9,8 @@ from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any, NamedTuple
 
+from apportion.spark.errors import PlainError
+
 SOURCE = "apportion"
 PHYSICAL = "== Physical Plan =="
 ANALYZED = "== Analyzed Logical Plan =="
@@ -29,7 +31,7 @@ STREAMING = re.compile(r"^([ :]*)[+:]- ~(\w+)", re.MULTILINE)
 REFERENCE = "CTERelationRef"  # to what the plan has once, as CTERelationDef
 
 
-class PlanNotShown(RuntimeError):
+class PlanNotShown(PlainError, RuntimeError):
     """Spark has printed a part of the plan only."""
 
 

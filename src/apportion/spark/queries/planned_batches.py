@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT
+from apportion.spark.errors import PlainError
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.processes.private_files import (
     LOCKED,
@@ -30,7 +31,7 @@ from apportion.spark.processes.private_files import (
 from apportion.spark.queries.introspection import SourceReading
 
 
-class BatchNotLeft(RuntimeError):
+class BatchNotLeft(PlainError, RuntimeError):
     """A writer through Spark Connect could take another query's batch for this query's."""
 
     def __init__(self, error: object) -> None:

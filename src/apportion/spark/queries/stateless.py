@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from apportion.spark.errors import PlainError
 from apportion.spark.queries.checkpoints import warn_of_query
 from apportion.spark.queries.plan_text import PrintedPlan, printed_plan
 from apportion.spark.versions import (
@@ -34,7 +35,7 @@ STATEFUL_OPERATORS = {  # logical operator of a stream -> how it is written in a
 }
 
 
-class StatefulQuery(Exception):
+class StatefulQuery(PlainError):
     """The query keeps state, so it must not be a member of a shared group."""
 
     def __init__(self, operator: str) -> None:

@@ -17,13 +17,11 @@ from apportion.client.cluster import Cluster
 from apportion.columns.read import to_arrow
 from apportion.member.batch.span import Span
 from apportion.security.client_security import ClientSecurity
+from apportion.spark.options.task_limits import MOST_TASKS, NO_LIMITS, TaskLimits
 from apportion.spark.options.values import OptionError
 from apportion.topics import TopicIdPartition
 
 OFFSETS_A_TASK = 100_000
-# Of a batch: Spark takes many more, but the process that heartbeats makes them, for seconds, and
-# keeps some hundred bytes of each.
-MOST_TASKS = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
 # mode Spark does not retry a task, so that its failure would end the query.
 READ_TIMEOUT_MS = 120_000
@@ -68,19 +66,6 @@ class PartitionSlice(NamedTuple):
     def size(self) -> int:
         """The number of offsets."""
         return self.end - self.start
-
-
-class TaskLimits(NamedTuple):
-    """The fewest tasks (minPartitions), and the most offsets of one (maxRecordsPerPartition).
-
-    None: no limit.
-    """
-
-    least_tasks: int | None = None
-    most_offsets: int | None = None
-
-
-NO_LIMITS = TaskLimits()
 
 
 class TaskSlices(InputPartition):

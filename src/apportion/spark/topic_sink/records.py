@@ -16,6 +16,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from apportion.spark.errors import PlainError
+
 BY_KEY = -1
 """The partition of a record that the partitioner places."""
 NO_TOPIC = (
@@ -28,7 +30,7 @@ OutgoingRecord = tuple[str, int, bytes | None, bytes | None, RecordHeaders | Non
 """Topic, partition, key, value and headers; a plain tuple, as there are very many."""
 
 
-class NotWritten(RuntimeError):
+class NotWritten(PlainError, RuntimeError):
     """Records cannot be written to their topic; the text says why, and what to do."""
 
 
