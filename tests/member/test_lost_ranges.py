@@ -30,7 +30,7 @@ class Rows:
         self.before: Any = lambda query: None  # called with each query, before it is answered
 
     def read(self, start: int, end: int) -> list[int]:
-        """Read the range, as `spark.slices` does."""
+        """Read the range, as `spark.reading.slices` does."""
         offsets: list[int] = []
         range_reader = RangeReader(self.brokers.cache, A0, (start, end), TIMEOUTS)
         while (position := range_reader.position) < end:

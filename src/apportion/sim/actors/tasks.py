@@ -1,7 +1,7 @@
 """The tasks of a simulated query, which read the ranges of its micro-batches.
 
-They run `member.batch.range_reader.RangeReader`, as `spark.slices` does, one after the other on the
-query's own host. Like Spark they begin a range anew if its read fails.
+They run `member.batch.range_reader.RangeReader`, as `spark.reading.slices` does, one after the
+other on the query's own host. Like Spark they begin a range anew if its read fails.
 """
 
 from collections.abc import Callable
