@@ -1,17 +1,21 @@
 """Errors that leave a query's Python process without a traceback, and those that keep it."""
 
 import os
+from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.span import SpanError
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
 from apportion.spark.option_values import OptionError
 from apportion.spark.plain_errors import HIDE, reason_of, without_traceback
 from apportion.spark.plan_text import PlanNotShown
 from apportion.spark.private_files import NoPrivateDirectory
+from apportion.spark.source import GroupSource
 
 
 def raise_within(error: Exception) -> None:
@@ -46,6 +50,39 @@ def test_an_error_in_a_sentence_loses_its_cause_and_in_sparks_process_its_traceb
         raise_within(kind("why"))
     assert (raised.value.__cause__, raised.value.__suppress_context__) == (None, True)
     assert os.environ.pop(HIDE, None) == ("1" if worker else None)
+
+
+@pytest.mark.parametrize(
+    ("offset", "why"),
+    [
+        (
+            {"flights": {"0": 23}},
+            "the offset must have exactly the keys id, topics, v, not flights",
+        ),
+        ("garbage", "an offset must be JSON: Expecting value: line 1 column 1 (char 0)"),
+        ({"v": 3}, "this offset has format 3; this version reads formats 1 and 2: was it written"),
+    ],
+)
+def test_an_offset_of_another_source_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, offset: Any, why: str
+) -> None:
+    monkeypatch.setenv("PYTHON_WORKER_FACTORY_PORT", "1")
+    monkeypatch.setenv(HIDE, "")
+    options = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "t"}
+    reader: Any = GroupSource(options).streamReader(StructType())
+    limit = reader.getDefaultReadLimit()
+    for ask, arguments in (
+        (reader.partitions, (offset, offset)),
+        (reader.latestOffset, (offset, limit)),
+    ):
+        with pytest.raises(SpanError) as refused:
+            ask(*arguments)
+        said = str(refused.value)
+        assert said.startswith(f"the checkpoint has an offset that is none of apportion's: {why}")
+        assert said.endswith(
+            "; give the query a checkpoint of its own, with which it begins at the group's offsets"
+        )
+        assert os.environ[HIDE] == "1"
 
 
 def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

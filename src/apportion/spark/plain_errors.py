@@ -14,7 +14,7 @@ from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.offset_times import NoRecordAtTime
-from apportion.member.batch.span import LostOffsets
+from apportion.member.batch.span import LostOffsets, SpanError
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
 from apportion.spark.decoding.errors import RegistryError, UndecodableRecord
@@ -30,6 +30,7 @@ SENTENCES = (
     MembershipFailed,
     AnotherSink,
     DataLoss,
+    SpanError,
     ReadRefused,
     NoRecordAtTime,
     NotWritten,

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from apportion.member.batch.span import EMPTY_SPAN, parse_span
+from apportion.member.batch.span import EMPTY_SPAN, Span, SpanError, parse_span
 from apportion.settings import MAX_INT64
 from apportion.spark.admission_control import (
     ReadAllAvailable,
@@ -136,8 +136,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Returns `start` if there is nothing to read. Spark calls this after it has logged the last
         batch as committed, so this is where the group's offsets may move.
         """
-        previous = parse_span(start)
         with without_traceback():
+            previous = _logged_span(start)
             following = self._member().next_span(
                 previous,
                 limit.max_rows if isinstance(limit, ReadMaxRows) else None,
@@ -161,8 +161,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
         # Spark may call this several times for one batch (a union of the stream with itself), so it
         # only keeps the member alive and changes nothing.
-        planned = parse_span(end)
         with without_traceback():
+            planned = _logged_span(end)
             self._member().begin_batch(planned)
             self._planned_batch.write(planned)
             if start == end:
@@ -200,6 +200,17 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log_like_spark()
             self._batch_member = BatchMember(self._options)
         return self._batch_member
+
+
+def _logged_span(offset: dict[str, Any]) -> Span:
+    """Return the span of an offset that Spark has from its log; raise SpanError with a remedy."""
+    try:
+        return parse_span(offset)
+    except SpanError as error:
+        raise SpanError(
+            f"the checkpoint has an offset that is none of apportion's: {error}; give the query a "
+            "checkpoint of its own, with which it begins at the group's offsets"
+        ) from None
 
 
 STOPS = (GroupStreamReader.stop.__code__, ReaderWithoutStart.stop.__code__)
