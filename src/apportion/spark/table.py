@@ -8,7 +8,6 @@ the table's path would not notice it.
 
 from collections.abc import Iterable, Mapping
 from os.path import isfile
-from pathlib import Path
 from time import time
 from typing import Any
 
@@ -19,6 +18,7 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSelector
 
+from apportion.locations import local_path_or_none
 from apportion.spark.files import WrittenFile, directory
 
 
@@ -46,8 +46,7 @@ class TableAttempt:
         the table is partitioned.
         """
         options = dict(storage_options or {})
-        if isfile(_local_or_none(path) or ""):
-            raise _unusable_path(path, "it is a file")
+        _refuse_file(path)
         try:
             table = DeltaTable(path, storage_options=options)
         except TableNotFoundError:
@@ -83,8 +82,7 @@ class TableAttempt:
         Raises OSError or ValueError where there can be none.
         """
         options = dict(storage_options or {})
-        if isfile(_local_or_none(path) or ""):
-            raise _unusable_path(path, "it is a file")
+        _refuse_file(path)
         try:
             return cls(DeltaTable(path, storage_options=options))
         except TableNotFoundError:
@@ -173,18 +171,20 @@ def _make_directory(path: str) -> None:
     Raises OSError with the reason. delta-rs would create it too, but reports a failure as a table
     that was not found.
     """
-    local = _local_or_none(path)
+    local = local_path_or_none(path)
     if local is not None:
         try:
-            Path(local, "_delta_log").mkdir(parents=True, exist_ok=True)
+            (local / "_delta_log").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unusable_path(path, error.strerror) from None
 
 
-def _local_or_none(path: str) -> str | None:
-    """Return the path in the local file system; None for a table that is elsewhere."""
-    scheme, _, local = path.rpartition("://")
-    return local if scheme in ("", "file") else None
+def _refuse_file(path: str) -> None:
+    """Raise OSError where a file has the path of the table."""
+    local = local_path_or_none(path)
+    # Unlike Path.is_file, it raises nothing where the directory may not be entered.
+    if local is not None and isfile(local):
+        raise _unusable_path(path, "it is a file")
 
 
 def _unusable_path(path: str, why: str | None) -> OSError:
