@@ -11,6 +11,7 @@ from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import SpanError
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
+from apportion.spark.not_writable import NotWritable
 from apportion.spark.option_values import OptionError
 from apportion.spark.plain_errors import HIDE, reason_of, without_traceback
 from apportion.spark.plan_text import PlanNotShown
@@ -18,13 +19,17 @@ from apportion.spark.private_files import NoPrivateDirectory
 from apportion.spark.source import GroupSource
 
 
+def fail(error: Exception) -> None:
+    """Raise an error that has a cause."""
+    try:
+        raise ConnectionError("the cause")
+    except ConnectionError as cause:
+        raise error from cause
+
+
 def raise_within(error: Exception) -> None:
-    """Raise an error that has a cause, as deep as errors are raised."""
     with without_traceback():
-        try:
-            raise ConnectionError("the cause")
-        except ConnectionError as cause:
-            raise error from cause
+        fail(error)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +42,7 @@ def raise_within(error: Exception) -> None:
         ConnectRefused,
         PlanNotShown,
         NoPrivateDirectory,
+        NotWritable,
     ],
 )
 @pytest.mark.parametrize("worker", [True, False])
@@ -49,6 +55,8 @@ def test_an_error_in_a_sentence_loses_its_cause_and_in_sparks_process_its_traceb
     with pytest.raises(kind, match=r"^why$") as raised:
         raise_within(kind("why"))
     assert (raised.value.__cause__, raised.value.__suppress_context__) == (None, True)
+    # In the driver Spark prints the frames of the function of foreachBatch.
+    assert "fail" not in [frame.name for frame in raised.traceback]
     assert os.environ.pop(HIDE, None) == ("1" if worker else None)
 
 
@@ -90,6 +98,7 @@ def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError) as raised:
         raise_within(AssertionError("a defect"))
     assert isinstance(raised.value.__cause__, ConnectionError)
+    assert raised.traceback[-1].name == "fail"
     assert HIDE not in os.environ
 
 

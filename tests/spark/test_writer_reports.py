@@ -10,6 +10,7 @@ from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.group_claims import AnotherSink
 from apportion.spark import handover
 from apportion.spark.delta import Writer
+from apportion.spark.not_writable import NotWritable
 from apportion.topics import TopicIdPartition
 from tests.spark.micro_batches import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
 
@@ -41,9 +42,9 @@ def test_a_path_that_can_be_no_table_is_refused_before_the_source_hears_of_it(
     file = foreign / "notes.txt"
     file.write_text("x")
     question = asking((0, 5))
-    with pytest.raises(ValueError, match=r"is not a Delta table and not empty, it holds notes"):
+    with pytest.raises(NotWritable, match=r"is not a Delta table and not empty, it holds notes"):
         nothing_read(Writer(str(foreign)), question)
-    with pytest.raises(OSError, match="it is a file"):
+    with pytest.raises(NotWritable, match="it is a file"):
         nothing_read(Writer(str(file)), question)
     assert handover.read_reports(question) == NO_REPORT
 

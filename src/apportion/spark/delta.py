@@ -20,7 +20,7 @@ knowing it, find the fences moved and write nothing.
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -29,11 +29,8 @@ from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
 from apportion.spark import handover
 from apportion.spark.checkpoints import warn_of_temporary_checkpoint
 from apportion.spark.connect_query import ConnectQuery
-from apportion.spark.files import (
-    OffsetWindow,
-    PartFileWriter,
-    table_schema,
-)
+from apportion.spark.files import SOURCE_COLUMNS, OffsetWindow, PartFileWriter, table_schema
+from apportion.spark.not_writable import NotWritable
 from apportion.spark.ownership import (
     explain_lost_offsets,
     fetch_group_progress,
@@ -48,8 +45,11 @@ from apportion.spark.query_introspection import (
     SourceReading,
     classic_query,
     is_classic,
+    is_classic_session,
 )
+from apportion.spark.stateless import guard
 from apportion.spark.table import CommitConflict, TableAttempt
+from apportion.spark.table_checks import refuse_unfit_local_table, refuse_unfit_table
 from apportion.spark.table_cleaning import DailyCleaning, clean
 from apportion.spark.uncommitted_files import UncommittedFiles
 from apportion.spark.writer_options import refuse_wrong_arguments
@@ -102,10 +102,9 @@ class Writer:
 
     Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
     tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
-    were changed, where two sources read one topic, where it is called twice for one batch, or where
-    the table's directory holds things and no table; LostOffsets where records between the table's
-    fence and the batch are missing (unless `fail_on_data_loss` is False); TypeError where a column
-    has another type in the table, or the table is partitioned.
+    were changed, or have other types in the table, where the table cannot be written, where two
+    sources read one topic, or where it is called twice for one batch; LostOffsets where records
+    between the table's fence and the batch are missing (unless `fail_on_data_loss` is False).
     """
 
     def __init__(
@@ -134,6 +133,21 @@ class Writer:
         self._connect_query = ConnectQuery()
         # Where Spark Connect lists the query, for a writer of a module that its server imports.
         self._connect_session = SparkSession.getActiveSession()
+        # Through Spark Connect, paths are those of the server.
+        if is_classic_session(self._connect_session):
+            refuse_unfit_local_table(self.table, SOURCE_COLUMNS)
+
+    def check(self, rows: DataFrame) -> Self:
+        """Return this writer if a query can begin to write these rows.
+
+        Raises at once, and so before `start()`, what the query's first batch would raise: as the
+        writer does, and OptionError for a source without a group.
+        """
+        guard(rows)
+        columns = table_schema(rows)
+        if is_classic(rows):
+            refuse_unfit_table(self.table, self.storage_options, columns)
+        return self
 
     @WRITER_WORK.running()
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -164,7 +178,7 @@ class Writer:
         # Within one run only: after a restart Spark replays the batch with the same number, and
         # that is the fences' affair.
         if self._written == (run, batch_id):
-            raise ValueError(
+            raise NotWritable(
                 f"the writer to {self.sink} was called a second time for batch "
                 f"{batch_id}: the rows of this call would not be "
                 "written, since the first has moved the fences of all partitions. Unite "
@@ -363,7 +377,7 @@ class Writer:
 
 
 def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
-    """Raise ValueError where two sources of the query read one topic.
+    """Raise NotWritable where two sources of the query read one topic.
 
     A row names its topic, not its source. A source in a union with itself counts once.
     """
@@ -371,7 +385,7 @@ def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
     for reading in sources:
         for partition in reading.span.ranges:
             if readers.setdefault(partition.topic, reading) != reading:
-                raise ValueError(
+                raise NotWritable(
                     f"two sources of this query read topic {partition.topic}, and nothing in "
                     "a row says which of them it came from: "
                     "read the topic with one source, or write with a query for each"

@@ -20,6 +20,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 from pyspark.sql import DataFrame
 
+from apportion.spark.not_writable import NotWritable
 from apportion.spark.source_columns import without_load
 from apportion.spark.versions import to_utc_arrow_schema
 from apportion.topics import TopicPartition
@@ -147,7 +148,7 @@ class PartFileWriter(NamedTuple):
             or offset_range["max"] >= window.end
         ):
             expected = f"[{window.start}, {window.end})" if window else "no rows at all"
-            raise ValueError(
+            raise NotWritable(
                 f"rows of {partition.topic}-{partition.partition} with offsets "
                 f"{offset_range['min']} to {offset_range['max']} reached the Delta writer, but "
                 f"this batch reads {expected} there. Keep the source's columns topic, "
@@ -232,13 +233,13 @@ class PartWriter:
 def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
     """Split the batch by Kafka partition, losing no row.
 
-    Raises ValueError for rows without topic, partition or offset.
+    Raises NotWritable for rows without topic, partition or offset.
     """
     if batch.num_rows == 0:
         return
     topics, partitions = batch.column("topic"), batch.column("partition")
     if topics.null_count or partitions.null_count or batch.column("offset").null_count:
-        raise ValueError(
+        raise NotWritable(
             "a row without topic, partition or offset reached the Delta writer; keep the "
             "source's columns unchanged"
         )
@@ -287,10 +288,10 @@ def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
 
 
 def refuse_missing_columns(frame: DataFrame) -> None:
-    """Raise ValueError where a column of SOURCE_COLUMNS is missing."""
+    """Raise NotWritable where a column of SOURCE_COLUMNS is missing."""
     missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
     if missing:
-        raise ValueError(
+        raise NotWritable(
             "the Delta writer needs the source's columns topic, partition and offset to "
             "write each record once; "
             f"this query dropped {', '.join(missing)}"
@@ -302,13 +303,13 @@ def table_schema(frame: DataFrame) -> pa.Schema:
 
     The id that the source gives its column offset (`source_columns.py`) is no part of a table.
 
-    Raises ValueError where a column of SOURCE_COLUMNS is missing or has another type.
+    Raises NotWritable where a column of SOURCE_COLUMNS is missing or has another type.
     """
     refuse_missing_columns(frame)
     schema = to_utc_arrow_schema(without_load(frame.schema))
     for column in SOURCE_COLUMNS:
         if schema.field(column.name).type != column.type:
-            raise ValueError(
+            raise NotWritable(
                 f"the Delta writer needs the source's column {column.name} as "
                 f"{column.type}; this query made it "
                 f"{schema.field(column.name).type}: keep it unchanged and give the other a "

@@ -7,8 +7,6 @@ that a permission is missing. Any other error keeps its own: it is a defect.
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.data_loss import DataLoss
@@ -18,6 +16,7 @@ from apportion.member.batch.span import LostOffsets, SpanError
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
 from apportion.spark.decoding.errors import RegistryError, UndecodableRecord
+from apportion.spark.not_writable import NotWritable
 from apportion.spark.option_values import OptionError
 from apportion.spark.plan_text import PlanNotShown
 from apportion.spark.planned_batches import BatchNotLeft
@@ -33,6 +32,7 @@ SENTENCES = (
     SpanError,
     ReadRefused,
     NoRecordAtTime,
+    NotWritable,
     NotWritten,
     BatchNotLeft,
     OptionError,
@@ -56,15 +56,25 @@ OWN_ERROR = re.compile(r"^.*?\bapportion(?:\.\w+)+: ")
 """The name of an error of this package, and what Spark writes before it."""
 
 
-@contextmanager
-def without_traceback() -> Iterator[None]:
-    """Let such an error leave this process of Spark without a traceback; it ends the process."""
-    try:
-        yield
-    except SENTENCES as error:
+class WithoutTraceback:
+    """The context manager that `without_traceback` returns."""
+
+    def __enter__(self) -> None:
+        """Do nothing yet."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Raise the error anew if it is one of SENTENCES."""
+        if not isinstance(error, SENTENCES):
+            return
         if any(name.startswith(OF_WORKERS) for name in os.environ):
             os.environ[HIDE] = "1"
+        # Not in a generator: contextlib would give the error its traceback back.
         raise error.with_traceback(None) from None
+
+
+def without_traceback() -> WithoutTraceback:
+    """Let such an error leave this process of Spark without a traceback; it ends the process."""
+    return WithoutTraceback()
 
 
 def reason_of(text: str) -> str:
