@@ -35,6 +35,7 @@ from apportion.spark.admission_control import (
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.batch_options import BatchOptions, loaded_options
 from apportion.spark.batch_reader import BatchReader
+from apportion.spark.first_look import look_at_cluster
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.option_values import OptionError
 from apportion.spark.options import SourceOptions
@@ -61,11 +62,15 @@ class GroupSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns.
 
-        Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
+        Spark calls this first, in `load()`, where a wrong option and a cluster that does not let a
+        stream in are said at once.
         """
         with without_traceback():
-            include_headers = loaded_options(self.options).include_headers
-        return source_columns(include_headers=include_headers)
+            options = loaded_options(self.options)
+            if isinstance(options, SourceOptions):
+                log_like_spark()
+                look_at_cluster(options)
+        return source_columns(include_headers=options.include_headers)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader that Spark serializes to its processes."""
