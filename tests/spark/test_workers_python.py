@@ -47,6 +47,41 @@ def test_a_spark_that_runs_already_is_a_warning(
     assert f"set PYSPARK_PYTHON={sys.executable} before Spark starts" in line
 
 
+def test_a_python_without_apportion_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho $ANSWER")
+    other.chmod(0o755)
+    environment = {"PATH": "/bin", "PYSPARK_PYTHON": str(other), "ANSWER": "True"}
+    use_this_python(environment, is_spark_running=False)
+    assert caplog.messages == [
+        f"PYSPARK_PYTHON is {other}, a Python without apportion, where Spark looks for the source: "
+        "it will say DATA_SOURCE_NOT_FOUND. Install apportion there, or set "
+        f"PYSPARK_PYTHON={sys.executable}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ANSWER": "False"},
+        {"ANSWER": "some error"},
+        {"PYSPARK_PYTHON": "/no/such/python"},
+        {"PYTHON_WORKER_FACTORY_PORT": "1"},
+    ],
+)
+def test_a_python_that_has_apportion_or_says_nothing_is_not_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, change: dict[str, str]
+) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho $ANSWER")
+    other.chmod(0o755)
+    environment = {"PATH": "/bin", "PYSPARK_PYTHON": str(other), "ANSWER": "True"} | change
+    use_this_python(environment, is_spark_running=False)
+    assert caplog.messages == []
+
+
 def test_an_import_of_the_package_is_enough(tmp_path: Path) -> None:
     environment = other_python(tmp_path) | {"PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run(

@@ -24,6 +24,7 @@ from apportion.spark.private_files import NoPrivateDirectory
 from apportion.spark.stateless import StatefulQuery
 from apportion.spark.topic_records import NotWritten
 from apportion.spark.versions import UnsupportedTrigger
+from apportion.spark.workers_python import OF_WORKERS
 
 SENTENCES = (
     MembershipFailed,
@@ -47,8 +48,6 @@ SENTENCES = (
 )
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
-OF_WORKERS = "PYTHON_WORKER_FACTORY_"
-"""How names begin in the environment of Spark's Python processes, and of no other."""
 PLAN = "=== Streaming Query ==="
 """What Spark writes after the text of an error that ended a query."""
 STATE = " SQLSTATE: "
