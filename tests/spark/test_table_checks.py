@@ -14,6 +14,7 @@ from deltalake import DeltaTable, Schema
 from apportion.spark.files import SOURCE_COLUMNS
 from apportion.spark.not_writable import NotWritable
 from apportion.spark.table_checks import refuse_unfit_local_table, refuse_unfit_table
+from tests.spark.error_page import assert_on_page
 
 WRITABLE = "give the Delta writer a path that the user of the driver and of the executors may write"
 OTHER_OFFSETS = pa.schema([("offset", pa.string())])
@@ -32,43 +33,29 @@ def of_other_offsets(path: Path) -> None:
     DeltaTable.create(str(path), Schema.from_arrow(OTHER_OFFSETS))
 
 
-def damaged(path: Path) -> None:
-    (path / "_delta_log").mkdir(parents=True)
-    (path / "_delta_log" / f"{0:020}.json").write_text("{")
-
-
 @pytest.mark.parametrize(
-    ("made", "sentence"),
+    ("made", "wrong"),
     [
-        (
-            of_reports,
-            "{} is not a Delta table and not empty, it holds report.csv: give the Delta writer the "
-            "path of a table or of a directory that is new",
-        ),
-        (
-            lambda path: path.write_text("x"),
-            "no table can be created at {}: it is a file; " + WRITABLE,
-        ),
-        (
-            partitioned,
-            "the Delta table {} is partitioned by topic, but the writer makes a file for each "
-            "Kafka partition: write to a table that is not partitioned",
-        ),
-        (
-            of_other_offsets,
-            "the Delta table holds column offset as string, the query writes long; cast it in the "
-            "query or write to another table",
-        ),
-        (damaged, "the Delta table {} cannot be opened: "),
+        (of_reports, "a table's directory that holds other things"),
+        (lambda path: path.write_text("x"), "a table that cannot be created"),
+        (partitioned, "a partitioned table"),
+        (of_other_offsets, "a column that has another type in the table"),
     ],
 )
 def test_a_table_that_cannot_be_written_is_refused(
-    path: str, made: Callable[[Path], None], sentence: str
+    path: str, made: Callable[[Path], None], wrong: str
 ) -> None:
     made(Path(path))
     with pytest.raises(NotWritable) as refused:
         refuse_unfit_local_table(path, SOURCE_COLUMNS)
-    assert str(refused.value).startswith(sentence.format(path))
+    assert_on_page(wrong, refused.value)
+
+
+def test_a_table_that_cannot_be_opened_is_refused_with_the_reason(path: str) -> None:
+    (Path(path) / "_delta_log").mkdir(parents=True)
+    (Path(path) / "_delta_log" / f"{0:020}.json").write_text("{")
+    with pytest.raises(NotWritable, match=f"^the Delta table {path} cannot be opened: "):
+        refuse_unfit_local_table(path, SOURCE_COLUMNS)
 
 
 def test_a_table_below_a_file_is_refused(tmp_path: Path) -> None:
@@ -108,6 +95,7 @@ def refuse_as_another_user(tmp_path: Path) -> None:
         text=True,
         timeout=60,
     )
+    assert_on_page("a table that this user may not write to", done.stdout)
     assert (done.stdout, done.stderr) == (
         f"this user may not write to {table}: change its owner or its rights, or give the Delta "
         "writer another path\n"

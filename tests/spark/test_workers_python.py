@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from apportion.spark.workers_python import use_this_python
+from tests.spark.error_page import assert_on_page
 
 PRINT_IT = "import os, apportion.spark; print(os.environ.get('PYSPARK_PYTHON'))"
 
@@ -55,11 +56,10 @@ def test_a_python_without_apportion_is_a_warning(
     other.chmod(0o755)
     environment = {"PATH": "/bin", "PYSPARK_PYTHON": str(other), "ANSWER": "True"}
     use_this_python(environment, is_spark_running=False)
-    assert caplog.messages == [
-        f"PYSPARK_PYTHON is {other}, a Python without apportion, where Spark looks for the source: "
-        "it will say DATA_SOURCE_NOT_FOUND. Install apportion there, or set "
-        f"PYSPARK_PYTHON={sys.executable}"
-    ]
+    (line,) = caplog.messages
+    assert line.startswith(f"PYSPARK_PYTHON is {other}, a Python without apportion")
+    assert line.endswith(f"PYSPARK_PYTHON={sys.executable}")
+    assert_on_page("a Python of the workers without apportion", line)
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ class Writer:
         # Through Spark Connect, paths are those of the server.
         if is_classic_session(self._connect_session):
             refuse_unfit_local_table(self.table, SOURCE_COLUMNS)
+            handover.require_directory(self.sink)
 
     def check(self, rows: DataFrame) -> Self:
         """Return this writer if a query can begin to write these rows.
