@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.spark import StatefulQuery, delta
-from apportion.spark.files import SOURCE_COLUMNS
-from apportion.spark.not_writable import NotWritable
+from apportion.spark.delta_sink.files import SOURCE_COLUMNS
+from apportion.spark.errors import NotWritable
 from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
 from tests.spark.queries import ended, source, spark, started

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apportion.spark.option_values import OptionError
-from apportion.spark.options import SourceOptions
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.options.values import OptionError
 from tests.spark.error_page import assert_on_page, messages
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from apportion.spark.files import SOURCE_COLUMNS
-from apportion.spark.not_writable import NotWritable
-from apportion.spark.table_checks import refuse_unfit_local_table, refuse_unfit_table
+from apportion.spark.delta_sink.files import SOURCE_COLUMNS
+from apportion.spark.delta_sink.table_checks import refuse_unfit_local_table, refuse_unfit_table
+from apportion.spark.errors import NotWritable
 from tests.spark.error_page import assert_on_page
 
 WRITABLE = "give the Delta writer a path that the user of the driver and of the executors may write"
@@ -77,8 +77,8 @@ def test_a_directory_of_another_user_is_refused() -> None:
 def refuse_as_another_user(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from apportion.spark.files import SOURCE_COLUMNS\n"
-        "from apportion.spark.table_checks import refuse_unfit_local_table\n"
+        "from apportion.spark.delta_sink.files import SOURCE_COLUMNS\n"
+        "from apportion.spark.delta_sink.table_checks import refuse_unfit_local_table\n"
         "if os.geteuid() == 0: os.setuid(65534)\n"
         "for path in sys.argv[1:]:\n"
         "    try: refuse_unfit_local_table(path, SOURCE_COLUMNS)\n"

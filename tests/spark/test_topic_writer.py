@@ -128,7 +128,7 @@ def test_a_wrong_write_is_refused_before_a_task_runs(
 ) -> None:
     frame = spark.range(1).selectExpr("'v' AS value")
     wrong = "[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: "
-    before = f"{wrong}apportion.spark.topic_records."
+    before = f"{wrong}apportion.spark.topic_sink.records."
     after = "\n SQLSTATE: 38000"
     said = said_at_plan(lambda: write(frame))
     assert (said[: len(before)], said[-len(after) :]) == (before, after)
@@ -137,7 +137,7 @@ def test_a_wrong_write_is_refused_before_a_task_runs(
     assert said.startswith(f"{before}NotWritten: topic flihgts does not exist at ")
     assert_on_page("a write to a topic that does not exist", said)
     assert said_at_plan(lambda: write(frame, topic=target, **{"kafka.acks": "0"})) == (
-        f"{wrong}apportion.spark.option_values.OptionError: option kafka.acks is '0': give all or "
+        f"{wrong}apportion.spark.options.values.OptionError: option kafka.acks is '0': give all or "
         f"-1: with less, a record could be lost after it was taken for written.{after}"
     )
     assert said_at_plan(
@@ -158,8 +158,8 @@ def test_a_record_that_fails_ends_the_job_with_a_sentence(
         write(frame)
     assert str(failure.value) == (
         "An exception was thrown from the Python worker:\n"
-        f"apportion.spark.topic_records.NotWritten: topic {target}: column partition is 3 in a "
-        "row, and the topic has partitions 0 to 2: choose one of these, or add partitions"
+        f"apportion.spark.topic_sink.records.NotWritten: topic {target}: column partition is 3 in "
+        "a row, and the topic has partitions 0 to 2: choose one of these, or add partitions"
     )
 
 

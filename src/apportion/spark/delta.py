@@ -26,34 +26,43 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
-from apportion.spark import handover
-from apportion.spark.checkpoints import warn_of_temporary_checkpoint
-from apportion.spark.connect_query import ConnectQuery
-from apportion.spark.files import SOURCE_COLUMNS, OffsetWindow, PartFileWriter, table_schema
-from apportion.spark.not_writable import NotWritable
-from apportion.spark.ownership import (
+from apportion.spark.delta_sink.connect_query import ConnectQuery
+from apportion.spark.delta_sink.files import (
+    SOURCE_COLUMNS,
+    OffsetWindow,
+    PartFileWriter,
+    table_schema,
+)
+from apportion.spark.delta_sink.ownership import (
     explain_lost_offsets,
     fetch_group_progress,
     refuse_foreign_batch,
     table_location,
     table_name,
 )
-from apportion.spark.plain_errors import without_traceback
-from apportion.spark.query_introspection import (
+from apportion.spark.delta_sink.table import CommitConflict, TableAttempt
+from apportion.spark.delta_sink.table_checks import (
+    refuse_unfit_local_table,
+    refuse_unfit_table,
+)
+from apportion.spark.delta_sink.table_cleaning import DailyCleaning, clean
+from apportion.spark.delta_sink.uncommitted_files import UncommittedFiles
+from apportion.spark.delta_sink.writer_options import refuse_wrong_arguments
+from apportion.spark.delta_sink.writer_work import WRITER_WORK
+from apportion.spark.errors import NotWritable
+from apportion.spark.processes import handover
+from apportion.spark.processes.plain_errors import without_traceback
+from apportion.spark.queries.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.queries.introspection import (
     ClassicQuery,
     RunningQuery,
     SourceReading,
     classic_query,
     is_classic,
     is_classic_session,
+    refuse_one_topic_twice,
 )
-from apportion.spark.stateless import guard
-from apportion.spark.table import CommitConflict, TableAttempt
-from apportion.spark.table_checks import refuse_unfit_local_table, refuse_unfit_table
-from apportion.spark.table_cleaning import DailyCleaning, clean
-from apportion.spark.uncommitted_files import UncommittedFiles
-from apportion.spark.writer_options import refuse_wrong_arguments
-from apportion.spark.writer_work import WRITER_WORK
+from apportion.spark.queries.stateless import guard
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.uuids import uuid_text
 
@@ -258,7 +267,7 @@ class Writer:
 
     def _admit(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
         """Admit each partition's offset range of the batch, by the fences of this snapshot."""
-        _refuse_one_topic_twice(sources)
+        refuse_one_topic_twice(sources)
         windows: dict[TopicPartition, OffsetWindow] = {}
         fences: dict[str, int] = {}
         rewinds: dict[int, dict[TopicIdPartition, int]] = {}
@@ -375,22 +384,6 @@ class Writer:
         self.__dict__.update(state)
         self._connect_query = ConnectQuery()
         self._connect_session = SparkSession.getActiveSession()
-
-
-def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
-    """Raise NotWritable where two sources of the query read one topic.
-
-    A row names its topic, not its source. A source in a union with itself counts once.
-    """
-    readers: dict[str, SourceReading] = {}
-    for reading in sources:
-        for partition in reading.span.ranges:
-            if readers.setdefault(partition.topic, reading) != reading:
-                raise NotWritable(
-                    f"two sources of this query read topic {partition.topic}, and nothing in "
-                    "a row says which of them it came from: "
-                    "read the topic with one source, or write with a query for each"
-                )
 
 
 def app_id_of(group: str, partition: TopicIdPartition) -> str:
