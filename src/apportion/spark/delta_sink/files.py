@@ -21,6 +21,7 @@ from pyarrow.fs import FileSystem, PyFileSystem
 from pyspark.sql import DataFrame
 
 from apportion.spark.errors import NotWritable
+from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.reading.source_columns import without_load
 from apportion.spark.versions import to_utc_arrow_schema
 from apportion.topics import TopicPartition
@@ -114,12 +115,10 @@ class PartFileWriter(NamedTuple):
         writers: dict[TopicPartition, PartWriter] = {}
         try:
             for batch in batches:
-                for partition, rows in split_by_partition(batch):
-                    new_rows = self._rows_to_write(partition, rows)
-                    if new_rows.num_rows:
-                        if partition not in writers:
-                            writers[partition] = PartWriter(filesystem, self.schema, partition)
-                        writers[partition].add(new_rows)
+                for partition, rows in self._admitted_rows(batch):
+                    if partition not in writers:
+                        writers[partition] = PartWriter(filesystem, self.schema, partition)
+                    writers[partition].add(rows)
             written = [writer.close() for writer in writers.values()]
         except BaseException:  # also a task that Spark kills
             for writer in writers.values():
@@ -131,6 +130,16 @@ class PartFileWriter(NamedTuple):
             yield pa.RecordBatch.from_pylist(
                 [file._asdict() for file in written], schema=REPORT_SCHEMA
             )
+
+    def _admitted_rows(
+        self, batch: pa.RecordBatch
+    ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+        """Yield the rows of each partition that are to be written, if there are any."""
+        with without_traceback():
+            for partition, rows in split_by_partition(batch):
+                new_rows = self._rows_to_write(partition, rows)
+                if new_rows.num_rows:
+                    yield partition, new_rows
 
     def _rows_to_write(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that the Delta table does not have yet.
