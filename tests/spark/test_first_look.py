@@ -84,6 +84,9 @@ def as_user(broker: EmbeddedBroker, name: str, password: str | None = None) -> d
         {"subscribe": "t,not-there-yet"},
         {"subscribe": "", "subscribePattern": "t|not-there-yet"},
         {"subscribe": "", "assign": '{"t":[1]}'},
+        {"subscribe": "not-there-yet"},
+        {"subscribe": "", "subscribePattern": "not-there-yet"},
+        {"subscribe": "", "assign": '{"not-there-yet":[0]}'},
     ],
 )
 def test_a_stream_that_can_begin_changes_nothing_when_it_is_loaded(
