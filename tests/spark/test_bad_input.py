@@ -12,9 +12,11 @@ from deltalake import DeltaTable, Schema
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.spark import StatefulQuery, delta
 from apportion.spark.delta_sink.files import SOURCE_COLUMNS
 from apportion.spark.errors import NotWritable
+from tests.client import changes
 from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
 from tests.spark.queries import ended, source, spark, started
@@ -67,6 +69,22 @@ def test_a_writer_refuses_its_table_and_rows_before_the_query_begins(
     with pytest.raises(NotWritable) as other_type:
         delta.Writer(pipeline.table).check(rows)
     assert_on_page("a column that has another type in the table", other_type.value)
+
+
+def test_a_writer_refuses_a_group_of_another_table_before_the_query_begins(
+    pipeline: Pipeline, source: Callable[..., DataFrame]
+) -> None:
+    offset = {pipeline.partitions[1]: 0}
+    mine, others = metadata_of((str(pipeline.table), "/lake/b")), metadata_of(("/lake/a",))
+    changes.commit(pipeline.cluster, pipeline.group, offset, metadata=mine)
+    rows, writer = source(), delta.Writer(pipeline.table)
+    assert writer.check(rows) is writer
+    changes.commit(pipeline.cluster, pipeline.group, offset, metadata=others)
+    with pytest.raises(AnotherSink) as refused:
+        writer.check(rows)
+    assert_on_page("another table for the same group", refused.value)
+    adopting = delta.Writer(pipeline.table, adopt=True)
+    assert adopting.check(rows) is adopting
 
 
 def test_garbage_in_a_checkpoint_ends_the_query_in_a_sentence(

@@ -36,6 +36,7 @@ from apportion.spark.delta_sink.files import (
 from apportion.spark.delta_sink.ownership import (
     explain_lost_offsets,
     fetch_group_progress,
+    refuse_claimed_group,
     refuse_foreign_batch,
     table_location,
     table_name,
@@ -53,6 +54,7 @@ from apportion.spark.errors import NotWritable
 from apportion.spark.processes import handover
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.queries.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.queries.frame_sources import stream_options
 from apportion.spark.queries.introspection import (
     ClassicQuery,
     RunningQuery,
@@ -151,12 +153,16 @@ class Writer:
         """Return this writer if a query can begin to write these rows.
 
         Raises at once, and so before `start()`, what the query's first batch would raise: as the
-        writer does, and OptionError for a source without a group.
+        writer does, OptionError for a source without a group, and AnotherSink for a group that
+        belongs to another table.
         """
         guard(rows)
         columns = table_schema(rows)
         if is_classic(rows):
             refuse_unfit_table(self.table, self.storage_options, columns)
+        for options in stream_options(rows):
+            if not self.adopt:
+                refuse_claimed_group(options, self.sink)
         return self
 
     @WRITER_WORK.running()

@@ -13,12 +13,12 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Refused, Unanswerable
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.retry_limits import remedy, retry_limit_s, waiting_text
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.records import refusals
 from apportion.member.reactions import is_authentication_failure, is_permanent
 from apportion.readable import readable
-from apportion.spark.options.chosen_topics import matching_topics
+from apportion.spark.options.chosen_topics import chosen_partitions
 from apportion.spark.options.stream import SourceOptions
-from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import LATEST
 
 PAUSE_S = 0.5  # between two attempts
@@ -66,21 +66,10 @@ def _failure_or_none(cluster: Cluster, options: SourceOptions) -> Exception | No
 
 def _ask(cluster: Cluster, options: SourceOptions) -> None:
     """Ask the cluster what the query will ask, once; raise Refused or Unanswerable."""
-    names = options.topics
-    if options.expression:
-        names = matching_topics(cluster, options.expression)
-    partitions = tuple(
-        partition
-        for topic in cluster.topics(names, fresh=True)
-        for partition in partitions_of(topic)
-        if _is_read(partition, options)
-    )
+    choice = TopicChoice(options.topics, options.expression)
+    partitions = chosen_partitions(cluster, choice, options.assigned)
     ends = cluster.list_offsets(partitions, LATEST)
     # A Fetch at the end returns no record, and needs Read as every batch does.
     for refused in refusals(cluster.fetch(ends, max_wait_ms=0)).values():
         raise refused
     cluster.committed_offsets(options.group, partitions)
-
-
-def _is_read(partition: TopicIdPartition, options: SourceOptions) -> bool:
-    return options.assigned is None or partition.topic_partition in options.assigned

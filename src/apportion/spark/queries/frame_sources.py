@@ -9,16 +9,18 @@ STREAM = "StreamingRelationV2"
 """Spark's plan node for a stream of a DataSource V2 before its query begins."""
 
 
-def refuse_wrong_options(frame: Any) -> None:
-    """Raise OptionError for a stream of `frame` that cannot begin with its options.
+def stream_options(frame: Any) -> list[SourceOptions]:
+    """Return the options of every apportion stream that `frame` reads.
 
-    `load()` has checked them; but Spark does not tell it whether a stream or a batch read is
-    loaded, and a batch read needs no group. Spark Connect does not show them.
+    Spark Connect does not show them: then there are none. Raises OptionError for a stream without a
+    group, which a batch read does not need: Spark does not tell `load()` which of the two it is.
     """
     if not hasattr(frame, "_jdf"):
-        return
+        return []
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    for index in range(leaves.size()):
-        leaf = leaves.apply(index)
-        if leaf.nodeName() == STREAM and leaf.sourceName().lower() == NAME:
-            SourceOptions.parse(dict(leaf.extraOptions()))
+    nodes = (leaves.apply(index) for index in range(leaves.size()))
+    return [
+        SourceOptions.parse(dict(node.extraOptions()))
+        for node in nodes
+        if node.nodeName() == STREAM and node.sourceName().lower() == NAME
+    ]

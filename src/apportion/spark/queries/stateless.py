@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from apportion.spark.errors import PlainError
 from apportion.spark.queries.checkpoints import warn_of_query
-from apportion.spark.queries.frame_sources import refuse_wrong_options
+from apportion.spark.queries.frame_sources import stream_options
 from apportion.spark.queries.plan_text import PrintedPlan, printed_plan
 from apportion.spark.versions import (
     UnsupportedTrigger,
@@ -78,7 +78,7 @@ def guard(watched: Any) -> Any:
     UnsupportedTrigger.
     """
     if isinstance(watched, DataFrame):
-        refuse_wrong_options(watched)
+        stream_options(watched)  # raises OptionError
         operator = _operator_of_frame_or_none(watched)
     elif hasattr(watched, "_jsq"):
         warn_of_query(watched)
