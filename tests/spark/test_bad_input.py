@@ -115,3 +115,16 @@ def test_a_second_query_on_one_checkpoint_ends_one_of_the_two(
     offsets.with_name(str(int(offsets.name) + 1)).write_text(offsets.read_text())
     pipeline.produce(4)
     assert_on_page("a second query on one checkpoint", ended(query))
+
+
+def test_a_second_query_on_one_checkpoint_of_one_session_replaces_the_first(
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
+    pipeline.produce(4)
+    first = started(source(), checkpoint="checkpoint")
+    until(lambda: pipeline.total_committed() == 4, what="the group's offsets")
+    second = started(source(), checkpoint="checkpoint")
+    assert (first.isActive, first.exception(), second.isActive) == (False, None, True)
+    pipeline.produce(4)
+    until(lambda: pipeline.total_committed() == 8, what="the group's offsets")
+    assert second.isActive
