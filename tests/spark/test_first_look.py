@@ -86,7 +86,6 @@ def as_user(broker: EmbeddedBroker, name: str, password: str | None = None) -> d
         {"subscribe": "", "assign": '{"t":[1]}'},
         {"subscribe": "not-there-yet"},
         {"subscribe": "", "subscribePattern": "not-there-yet"},
-        {"subscribe": "", "assign": '{"not-there-yet":[0]}'},
     ],
 )
 def test_a_stream_that_can_begin_changes_nothing_when_it_is_loaded(
@@ -127,6 +126,14 @@ def test_a_broker_that_comes_in_time_is_enough() -> None:
 def test_a_batch_read_joins_no_group_and_asks_nobody() -> None:
     columns = GroupSource({"kafka.bootstrap.servers": AWAY, "subscribe": "t"}).schema().names
     assert columns[:2] == ["key", "value"]
+
+
+def test_a_partition_that_does_not_exist_cannot_be_assigned(
+    clients: Cluster, bootstrap: str
+) -> None:
+    clients.create_topic("of-one", 1)
+    said = refusal(bootstrap, subscribe="", assign='{"of-one":[0,1]}')
+    assert_on_page("an assigned partition that does not exist", said)
 
 
 def test_a_wrong_password_is_said_at_once(secured: EmbeddedBroker) -> None:

@@ -17,8 +17,10 @@ from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.records import refusals
 from apportion.member.reactions import is_authentication_failure, is_permanent
 from apportion.readable import readable
+from apportion.spark.membership.fixed_assignment import missing_partition
 from apportion.spark.options.chosen_topics import chosen_partitions
 from apportion.spark.options.stream import SourceOptions
+from apportion.topics import TopicPartition
 from apportion.wire.messages.list_offsets import LATEST
 
 PAUSE_S = 0.5  # between two attempts
@@ -65,9 +67,16 @@ def _failure_or_none(cluster: Cluster, options: SourceOptions) -> Exception | No
 
 
 def _ask(cluster: Cluster, options: SourceOptions) -> None:
-    """Ask the cluster what the query will ask, once; raise Refused or Unanswerable."""
+    """Ask the cluster what the query will ask, once.
+
+    Raises Refused, Unanswerable, and MembershipFailed for a partition that does not exist.
+    """
     choice = TopicChoice(options.topics, options.expression)
     partitions = chosen_partitions(cluster, choice, options.assigned)
+    existing = dict.fromkeys(partition.topic_partition for partition in partitions)
+    for topic, number in options.assigned or ():
+        if TopicPartition(topic, number) not in existing:
+            raise missing_partition(topic, number)
     ends = cluster.list_offsets(partitions, LATEST)
     # A Fetch at the end returns no record, and needs Read as every batch does.
     for refused in refusals(cluster.fetch(ends, max_wait_ms=0)).values():
