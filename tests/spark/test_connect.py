@@ -163,6 +163,10 @@ def test_the_guard_refuses_an_aggregation_before_and_after_its_start(
     assert guard(plain) is plain
     with pytest.raises(StatefulQuery, match="StateStoreSave"):
         guard(counted)
+    writer = delta.Writer(str(pipeline.table))
+    assert writer.check(plain) is writer
+    with pytest.raises(StatefulQuery, match="StateStoreSave"):
+        writer.check(counted)
     query = (
         counted.writeStream.outputMode("update")
         .format("noop")

@@ -15,6 +15,7 @@ from apportion.spark.processes import handover
 from apportion.spark.processes.private_files import NoPrivateDirectory
 from apportion.spark.queries.planned_batches import PlannedBatchFile, planned_batches
 from apportion.topics import TopicIdPartition
+from tests.spark.error_page import assert_on_page
 
 QUESTION = Span("asked", {TopicIdPartition("t", b"i" * 16, 0): (5, 5)}, question_number=1)
 
@@ -42,11 +43,13 @@ def test_a_query_goes_on_without_any_temporary_directory(temporary: Path) -> Non
 
 
 def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary: Path) -> None:
-    with pytest.raises(
-        NoPrivateDirectory,
-        match=r"must be able to write to .*: let TMPDIR name a directory",
-    ):
+    wrong = "no temporary directory that this user may write to"
+    with pytest.raises(NoPrivateDirectory) as refused:
+        handover.require_directory("/lake")
+    assert_on_page(wrong, refused.value)
+    with pytest.raises(NoPrivateDirectory) as refused:
         handover.write_report(QUESTION, "/lake")
+    assert_on_page(wrong, refused.value)
 
 
 def test_reports_of_queries_that_were_not_started_for_a_week_are_removed(temporary: Path) -> None:
@@ -89,3 +92,6 @@ def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary: 
         handover.read_reports(QUESTION)
     with pytest.raises(NoPrivateDirectory, match="nobody else may write"):
         handover.write_report(QUESTION, "/lake")
+    with pytest.raises(NoPrivateDirectory) as refused:
+        handover.require_directory("/lake")
+    assert_on_page("a private directory that others may write to", refused.value)

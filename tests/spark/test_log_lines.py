@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from apportion.spark.monitoring.log_lines import SparkLine
+from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
 
 PROGRAM = """
@@ -96,5 +97,6 @@ def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(pipeline: Pip
     )
     log = pipeline.path / "one.log"
     until(lambda: "does not exist yet" in log.read_text(), what="the line", also=[application])
+    assert_on_page("a topic that does not exist", log.read_text())
     (logged,) = (each for each in log.read_text().splitlines() if "does not exist yet" in each)
     assert re.fullmatch(line, logged), logged

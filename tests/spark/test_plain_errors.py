@@ -1,26 +1,36 @@
 """Errors that leave a query's Python process without a traceback, and those that keep it."""
 
 import os
+from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.span import SpanError
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.delta_sink.connect_query import ConnectRefused
+from apportion.spark.errors import NotWritable
 from apportion.spark.options.values import OptionError
 from apportion.spark.processes.plain_errors import HIDE, reason_of, without_traceback
 from apportion.spark.processes.private_files import NoPrivateDirectory
 from apportion.spark.queries.plan_text import PlanNotShown
+from apportion.spark.source import GroupSource
+from tests.spark.error_page import assert_on_page
+
+
+def fail(error: Exception) -> None:
+    """Raise an error that has a cause."""
+    try:
+        raise ConnectionError("the cause")
+    except ConnectionError as cause:
+        raise error from cause
 
 
 def raise_within(error: Exception) -> None:
-    """Raise an error that has a cause, as deep as errors are raised."""
     with without_traceback():
-        try:
-            raise ConnectionError("the cause")
-        except ConnectionError as cause:
-            raise error from cause
+        fail(error)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +43,7 @@ def raise_within(error: Exception) -> None:
         ConnectRefused,
         PlanNotShown,
         NoPrivateDirectory,
+        NotWritable,
     ],
 )
 @pytest.mark.parametrize("worker", [True, False])
@@ -45,7 +56,39 @@ def test_an_error_in_a_sentence_loses_its_cause_and_in_sparks_process_its_traceb
     with pytest.raises(kind, match=r"^why$") as raised:
         raise_within(kind("why"))
     assert (raised.value.__cause__, raised.value.__suppress_context__) == (None, True)
+    # In the driver Spark prints the frames of the function of foreachBatch.
+    assert "fail" not in [frame.name for frame in raised.traceback]
     assert os.environ.pop(HIDE, None) == ("1" if worker else None)
+
+
+@pytest.mark.parametrize(
+    ("offset", "why"),
+    [
+        (
+            {"flights": {"0": 23}},
+            "the offset must have exactly the keys id, topics, v, not flights",
+        ),
+        ("garbage", "an offset must be JSON: Expecting value: line 1 column 1 (char 0)"),
+        ({"v": 3}, "this offset has format 3; this version reads formats 1 and 2: was it written"),
+    ],
+)
+def test_an_offset_of_another_source_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, offset: Any, why: str
+) -> None:
+    monkeypatch.setenv("PYTHON_WORKER_FACTORY_PORT", "1")
+    monkeypatch.setenv(HIDE, "")
+    options = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "t"}
+    reader: Any = GroupSource(options).streamReader(StructType())
+    limit = reader.getDefaultReadLimit()
+    for ask, arguments in (
+        (reader.partitions, (offset, offset)),
+        (reader.latestOffset, (offset, limit)),
+    ):
+        with pytest.raises(SpanError) as refused:
+            ask(*arguments)
+        assert f"none of apportion's: {why}" in str(refused.value)
+        assert_on_page("a checkpoint of another source", refused.value)
+        assert os.environ[HIDE] == "1"
 
 
 def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +96,7 @@ def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError) as raised:
         raise_within(AssertionError("a defect"))
     assert isinstance(raised.value.__cause__, ConnectionError)
+    assert raised.traceback[-1].name == "fail"
     assert HIDE not in os.environ
 
 

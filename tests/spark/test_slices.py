@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.client.cluster import Cluster
+from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.span import sorted_span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.options.stream import SourceOptions
@@ -27,6 +28,7 @@ from apportion.spark.reading.slices import (
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
 from tests.client import changes
+from tests.spark.error_page import assert_on_page
 
 PLACES = [TopicIdPartition("t", b"i" * 16, number) for number in range(6)]
 ranges = st.dictionaries(
@@ -186,8 +188,7 @@ def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(
     changes.delete_topic(cluster, "t")
     cluster.close()
     task = TaskSlices((PartitionSlice(partition, 1, 4),))
-    with pytest.raises(
-        RuntimeError, match=r"this batch reads t-0 from 1 to 4\. Set failOnDataLoss to false"
-    ):
+    with pytest.raises(DataLoss, match=r"this batch reads t-0 from 1 to 4\.") as refused:
         list(read_task(task, options(broker.bootstrap)))
+    assert_on_page("a topic deleted while a batch reads it", refused.value)
     assert list(read_task(task, options(broker.bootstrap, failOnDataLoss="false"))) == []

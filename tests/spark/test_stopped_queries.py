@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from apportion.broker import EmbeddedBroker
 from apportion.spark import delta, run, stop
 from tests.spark.harness import PATIENCE_S, Pipeline, until
 from tests.spark.queries import source, spark, started
@@ -139,11 +140,14 @@ def waits_for(query: StreamingQuery) -> str:
 def test_a_query_that_waits_for_its_brokers_says_so_and_is_stopped_at_once(
     source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    query = started(rows(source(**{"kafka.bootstrap.servers": "127.0.0.1:1"})))
+    with EmbeddedBroker() as broker:
+        away = broker.bootstrap
+        frame = rows(source(**{"kafka.bootstrap.servers": away}))
+    query = started(frame)
     said = until(lambda: waits_for(query))
     assert said.startswith(
-        "no connection to the broker at 127.0.0.1:1: Connection refused; the query tries again, "
-        "and ends after 60 s without an answer"
+        f"no connection to the broker at {away}: Connection refused; the query tries again, and "
+        "ends after 60 s without an answer"
     )
     assert stop(query, timeout_s=20) is True
 
@@ -173,7 +177,7 @@ def test_a_program_whose_query_fails_ends_with_code_1_and_the_reason_last(
     narrow = started(rows(source()).selectExpr("value"))
     assert run(narrow) == 1
     assert said(caplog)[1:] == [
-        f"query {narrow.id} has failed: ValueError: the Delta writer needs the source's columns "
-        "topic, partition and offset to write each record once; this query dropped topic, "
-        "partition, offset"
+        f"query {narrow.id} has failed: the Delta writer needs the source's columns topic, "
+        "partition and offset to write each record once; this query dropped topic, partition, "
+        "offset"
     ]

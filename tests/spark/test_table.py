@@ -22,6 +22,7 @@ from apportion.spark.delta_sink.files import (
     rewrite_part_files,
 )
 from apportion.spark.delta_sink.table import CommitConflict, TableAttempt
+from apportion.spark.errors import NotWritable
 from apportion.topics import TopicPartition
 
 ROWS = pa.schema(
@@ -121,7 +122,7 @@ def test_rows_that_the_span_does_not_cover_are_refused_and_leave_no_file(tmp_pat
     path = str(tmp_path / "t")
     opened(path)
     with pytest.raises(
-        ValueError, match="Keep the source's columns topic, partition and offset unchanged"
+        NotWritable, match="Keep the source's columns topic, partition and offset unchanged"
     ):
         written(path, {("t", 0): OffsetWindow(5, 5, 9)}, rows(0, 5, 7), rows(0, 7, 12))
     assert list((tmp_path / "t").glob("*.parquet")) == []
@@ -204,7 +205,7 @@ def test_a_column_of_another_type_is_refused_with_both_types_named(tmp_path: Pat
     path = str(tmp_path / "t")
     opened(path)
     other = pa.schema([*list(ROWS)[:3], pa.field("city", pa.int64())])
-    with pytest.raises(TypeError, match="holds column city as string, the query writes long"):
+    with pytest.raises(NotWritable, match="holds column city as string, the query writes long"):
         TableAttempt.on(path, None, other)
 
 
@@ -264,7 +265,7 @@ def test_clean_leaves_alone_what_others_wrote(tmp_path: Path) -> None:
 def test_no_table_is_made_where_something_else_lies(tmp_path: Path) -> None:
     (tmp_path / "report.csv").write_text("x")
     with pytest.raises(
-        ValueError,
+        NotWritable,
         match=(
             r"is not a Delta table and not empty, it holds report\.csv: give the Delta writer "
             r"the path"
@@ -286,7 +287,7 @@ def test_a_directory_that_cannot_be_made_is_refused_with_its_path(tmp_path: Path
         (f"{tmp_path}/file", "it is a file"),
         (f"file://{tmp_path}/file/lake", "Not a directory"),
     ):
-        with pytest.raises(OSError) as refusal:
+        with pytest.raises(NotWritable) as refusal:
             TableAttempt.on(path, None, ROWS)
         assert str(refusal.value) == f"no table can be created at {path}: {why}; {remedy}"
 
@@ -298,7 +299,7 @@ def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path: P
         "from apportion.spark.delta_sink.table import TableAttempt\n"
         "if os.geteuid() == 0: os.seteuid(65534)\n"
         "try: TableAttempt.on(sys.argv[1], None, pyarrow.schema([('city', pyarrow.string())]))\n"
-        "except OSError as error: print(error)\n"
+        "except ValueError as error: print(error)\n"
     )
     os.makedirs(path, mode=0o555)
     os.chmod(tmp_path, 0o755)

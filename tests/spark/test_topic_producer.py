@@ -1,6 +1,7 @@
 """What the producer of a task does with records: on a broker in this process, without Spark."""
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,6 +23,7 @@ from apportion.spark.topic_sink.producer import (
     worker_producer,
 )
 from apportion.spark.topic_sink.records import NotWritten, OutgoingRecord, record_columns
+from apportion.spark.topic_sink.writable_topics import QUERIES_OF_A_PLANNER, planner_topics
 from apportion.spark.topic_sink.writer import TopicWriter, batch_writer
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
@@ -369,3 +371,25 @@ def test_a_worker_keeps_the_producers_that_it_used_last(
     gc.collect()  # what has a connection still would warn, and so fail this test
     for each in queries:
         forget_producer(each)
+
+
+def test_a_planner_closes_the_connections_of_the_query_that_it_used_least_recently(
+    broker: EmbeddedBroker, cluster: Cluster
+) -> None:
+    cluster.create_topic("looked-up", 1)
+    process = os.getpid()
+    queries = [
+        worker_options(broker, **{"kafka.linger.ms": str(number)})
+        for number in range(QUERIES_OF_A_PLANNER + 1)
+    ]
+    first, second, *others = (planner_topics(process, options) for options in queries[:-1])
+    second.require("looked-up")
+    planner_topics(process, queries[0])
+    last = planner_topics(process, queries[-1])
+    kept = [planner_topics(process, options) for options in (queries[0], *queries[2:-1])]
+    assert kept == [first, *others]
+    assert planner_topics(process, queries[1]) is not second
+    del second
+    gc.collect()  # what has a connection still would warn, and so fail this test
+    for each in (first, last, *others):
+        each.close()

@@ -20,6 +20,7 @@ from apportion.spark.versions import (
     stateful_operator_class,
     to_utc_arrow_schema,
 )
+from tests.spark.error_page import assert_on_page
 
 TOO_OLD = (
     "apportion.spark works with Spark 4.0, 4.1, 4.2 and 4.3, and this Python has pyspark 3.5.9: "
@@ -31,6 +32,7 @@ def test_a_spark_without_sources_in_python_is_refused_in_one_sentence() -> None:
     with pytest.raises(SparkTooOld) as refusal:
         refuse_if_old("3.5.9")
     assert str(refusal.value) == TOO_OLD
+    assert_on_page("a Spark that is too old", refusal.value)
 
 
 @pytest.mark.parametrize("version", ["4.0.0", "4.3.0", "4.4.0.dev0", "5.0.1", "10.1"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from apportion.spark.workers_python import use_this_python
+from tests.spark.error_page import assert_on_page
 
 PRINT_IT = "import os, apportion.spark; print(os.environ.get('PYSPARK_PYTHON'))"
 
@@ -45,6 +46,40 @@ def test_a_spark_that_runs_already_is_a_warning(
     assert "PYSPARK_PYTHON" not in environment
     (line,) = caplog.messages
     assert f"set PYSPARK_PYTHON={sys.executable} before Spark starts" in line
+
+
+def test_a_python_without_apportion_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho $ANSWER")
+    other.chmod(0o755)
+    environment = {"PATH": "/bin", "PYSPARK_PYTHON": str(other), "ANSWER": "True"}
+    use_this_python(environment, is_spark_running=False)
+    (line,) = caplog.messages
+    assert line.startswith(f"PYSPARK_PYTHON is {other}, a Python without apportion")
+    assert line.endswith(f"PYSPARK_PYTHON={sys.executable}")
+    assert_on_page("a Python of the workers without apportion", line)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ANSWER": "False"},
+        {"ANSWER": "some error"},
+        {"PYSPARK_PYTHON": "/no/such/python"},
+        {"PYTHON_WORKER_FACTORY_PORT": "1"},
+    ],
+)
+def test_a_python_that_has_apportion_or_says_nothing_is_not_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, change: dict[str, str]
+) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho $ANSWER")
+    other.chmod(0o755)
+    environment = {"PATH": "/bin", "PYSPARK_PYTHON": str(other), "ANSWER": "True"} | change
+    use_this_python(environment, is_spark_running=False)
+    assert caplog.messages == []
 
 
 def test_an_import_of_the_package_is_enough(tmp_path: Path) -> None:

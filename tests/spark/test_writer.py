@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import LostOffsets, sorted_span
 from apportion.spark.delta import Writer
+from apportion.spark.errors import NotWritable
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 from tests.spark.micro_batches import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
@@ -125,7 +126,7 @@ def test_two_sources_that_read_one_topic_are_refused(path: str) -> None:
         for group, end in (("g", 2), ("h", 3))
     ]
     frame: Any = Frame(pa.RecordBatch.from_pylist([], schema=ARROW))
-    with pytest.raises(ValueError, match="two sources of this query read topic t"):
+    with pytest.raises(NotWritable, match="two sources of this query read topic t"):
         Writer(path).write(frame, readings)
     assert stored(path) == []
 
@@ -143,7 +144,7 @@ def test_a_place_column_of_another_type_is_refused(path: str) -> None:
     rows = pa.RecordBatch.from_pydict({"topic": ["t"], "partition": [0], "offset": ["0"]})
     frame: Any = Frame(rows, schema=schema)
     with pytest.raises(
-        ValueError, match="needs the source's column offset as int64; this query made it string"
+        NotWritable, match="needs the source's column offset as int64; this query made it string"
     ):
         Writer(path).write(
             frame,
@@ -154,7 +155,7 @@ def test_a_place_column_of_another_type_is_refused(path: str) -> None:
 
 def test_a_partitioned_table_is_refused(path: str) -> None:
     DeltaTable.create(path, Schema.from_arrow(ARROW), partition_by=["city"])
-    with pytest.raises(TypeError, match="is partitioned by city"):
+    with pytest.raises(NotWritable, match=f"the Delta table {path} is partitioned by city, but"):
         batch(Writer(path), (0, 0, 5))
     assert stored(path) == []
 

@@ -20,7 +20,7 @@ knowing it, find the fences moved and write nothing.
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
 from apportion.spark.delta_sink.connect_query import ConnectQuery
 from apportion.spark.delta_sink.files import (
+    SOURCE_COLUMNS,
     OffsetWindow,
     PartFileWriter,
     table_schema,
@@ -35,25 +36,35 @@ from apportion.spark.delta_sink.files import (
 from apportion.spark.delta_sink.ownership import (
     explain_lost_offsets,
     fetch_group_progress,
+    refuse_claimed_group,
     refuse_foreign_batch,
     table_location,
     table_name,
 )
 from apportion.spark.delta_sink.table import CommitConflict, TableAttempt
+from apportion.spark.delta_sink.table_checks import (
+    refuse_unfit_local_table,
+    refuse_unfit_table,
+)
 from apportion.spark.delta_sink.table_cleaning import DailyCleaning, clean
 from apportion.spark.delta_sink.uncommitted_files import UncommittedFiles
 from apportion.spark.delta_sink.writer_options import refuse_wrong_arguments
 from apportion.spark.delta_sink.writer_work import WRITER_WORK
+from apportion.spark.errors import NotWritable
 from apportion.spark.processes import handover
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.queries.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.queries.frame_sources import stream_options
 from apportion.spark.queries.introspection import (
     ClassicQuery,
     RunningQuery,
     SourceReading,
     classic_query,
     is_classic,
+    is_classic_session,
+    refuse_one_topic_twice,
 )
+from apportion.spark.queries.stateless import guard
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.uuids import uuid_text
 
@@ -102,10 +113,9 @@ class Writer:
 
     Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
     tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
-    were changed, where two sources read one topic, where it is called twice for one batch, or where
-    the table's directory holds things and no table; LostOffsets where records between the table's
-    fence and the batch are missing (unless `fail_on_data_loss` is False); TypeError where a column
-    has another type in the table, or the table is partitioned.
+    were changed, or have other types in the table, where the table cannot be written, where two
+    sources read one topic, or where it is called twice for one batch; LostOffsets where records
+    between the table's fence and the batch are missing (unless `fail_on_data_loss` is False).
     """
 
     def __init__(
@@ -134,6 +144,26 @@ class Writer:
         self._connect_query = ConnectQuery()
         # Where Spark Connect lists the query, for a writer of a module that its server imports.
         self._connect_session = SparkSession.getActiveSession()
+        # Through Spark Connect, paths are those of the server.
+        if is_classic_session(self._connect_session):
+            refuse_unfit_local_table(self.table, SOURCE_COLUMNS)
+            handover.require_directory(self.sink)
+
+    def check(self, rows: DataFrame) -> Self:
+        """Return this writer if a query can begin to write these rows.
+
+        Raises at once, and so before `start()`, what the query's first batch would raise: as the
+        writer does, OptionError for a source without a group, and AnotherSink for a group that
+        belongs to another table.
+        """
+        guard(rows)
+        columns = table_schema(rows)
+        if is_classic(rows):
+            refuse_unfit_table(self.table, self.storage_options, columns)
+        for options in stream_options(rows):
+            if not self.adopt:
+                refuse_claimed_group(options, self.sink)
+        return self
 
     @WRITER_WORK.running()
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -164,7 +194,7 @@ class Writer:
         # Within one run only: after a restart Spark replays the batch with the same number, and
         # that is the fences' affair.
         if self._written == (run, batch_id):
-            raise ValueError(
+            raise NotWritable(
                 f"the writer to {self.sink} was called a second time for batch "
                 f"{batch_id}: the rows of this call would not be "
                 "written, since the first has moved the fences of all partitions. Unite "
@@ -243,7 +273,7 @@ class Writer:
 
     def _admit(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
         """Admit each partition's offset range of the batch, by the fences of this snapshot."""
-        _refuse_one_topic_twice(sources)
+        refuse_one_topic_twice(sources)
         windows: dict[TopicPartition, OffsetWindow] = {}
         fences: dict[str, int] = {}
         rewinds: dict[int, dict[TopicIdPartition, int]] = {}
@@ -360,22 +390,6 @@ class Writer:
         self.__dict__.update(state)
         self._connect_query = ConnectQuery()
         self._connect_session = SparkSession.getActiveSession()
-
-
-def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
-    """Raise ValueError where two sources of the query read one topic.
-
-    A row names its topic, not its source. A source in a union with itself counts once.
-    """
-    readers: dict[str, SourceReading] = {}
-    for reading in sources:
-        for partition in reading.span.ranges:
-            if readers.setdefault(partition.topic, reading) != reading:
-                raise ValueError(
-                    f"two sources of this query read topic {partition.topic}, and nothing in "
-                    "a row says which of them it came from: "
-                    "read the topic with one source, or write with a query for each"
-                )
 
 
 def app_id_of(group: str, partition: TopicIdPartition) -> str:

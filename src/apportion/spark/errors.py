@@ -3,3 +3,7 @@
 
 class PlainError(Exception):
     """An error that leaves a process of Spark without a traceback."""
+
+
+class NotWritable(PlainError, ValueError):
+    """The Delta writer cannot write these rows, or not to this table; the text says what to do."""

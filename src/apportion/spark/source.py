@@ -22,9 +22,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from apportion.member.batch.span import EMPTY_SPAN, parse_span
+from apportion.member.batch.span import EMPTY_SPAN, Span, SpanError, parse_span
 from apportion.settings import MAX_INT64
 from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.membership.first_look import look_at_cluster
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.batch_read import BatchOptions, loaded_options
 from apportion.spark.options.stream import SourceOptions
@@ -61,11 +62,15 @@ class GroupSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns.
 
-        Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
+        Spark calls this first, in `load()`, where a wrong option and a cluster that does not let a
+        stream in are said at once.
         """
         with without_traceback():
-            include_headers = loaded_options(self.options).include_headers
-        return source_columns(include_headers=include_headers)
+            options = loaded_options(self.options)
+            if isinstance(options, SourceOptions):
+                log_like_spark()
+                look_at_cluster(options)
+        return source_columns(include_headers=options.include_headers)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader that Spark serializes to its processes."""
@@ -136,8 +141,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Returns `start` if there is nothing to read. Spark calls this after it has logged the last
         batch as committed, so this is where the group's offsets may move.
         """
-        previous = parse_span(start)
         with without_traceback():
+            previous = _logged_span(start)
             following = self._member().next_span(
                 previous,
                 limit.max_rows if isinstance(limit, ReadMaxRows) else None,
@@ -161,8 +166,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
         # Spark may call this several times for one batch (a union of the stream with itself), so it
         # only keeps the member alive and changes nothing.
-        planned = parse_span(end)
         with without_traceback():
+            planned = _logged_span(end)
             self._member().begin_batch(planned)
             self._planned_batch.write(planned)
             if start == end:
@@ -200,6 +205,17 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log_like_spark()
             self._batch_member = BatchMember(self._options)
         return self._batch_member
+
+
+def _logged_span(offset: dict[str, Any]) -> Span:
+    """Return the span of an offset that Spark has from its log; raise SpanError with a remedy."""
+    try:
+        return parse_span(offset)
+    except SpanError as error:
+        raise SpanError(
+            f"the checkpoint has an offset that is none of apportion's: {error}; give the query a "
+            "checkpoint of its own, with which it begins at the group's offsets"
+        ) from None
 
 
 STOPS = (GroupStreamReader.stop.__code__, ReaderWithoutStart.stop.__code__)

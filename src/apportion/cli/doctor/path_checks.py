@@ -7,6 +7,7 @@ from pathlib import Path
 
 from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 from apportion.cli.doctor.subjects import Subjects
+from apportion.locations import local_path_or_none
 from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.member.group_claims import sink_names
 
@@ -35,7 +36,7 @@ def check_paths(subjects: Subjects) -> Iterator[Finding]:
 def _checkpoint(location: str, sink: str | None) -> Finding:
     """Return whether a query that writes to `sink` can begin or go on with this checkpoint."""
     check = "checkpoint"
-    path = local_or_none(location)
+    path = local_path_or_none(location)
     if path is None:
         return skipped(check, f"{location} is not on this machine, so it was not looked at")
     if not path.exists():
@@ -87,7 +88,7 @@ def _table(location: str) -> Finding:
     except ImportError as error:
         return skipped(check, f"it was not looked at: {error}")
     table = table_location(location)
-    path = local_or_none(table)
+    path = local_path_or_none(table)
     if path is None:
         return skipped(check, f"{table} is not on this machine, so it was not looked at")
     try:
@@ -127,11 +128,3 @@ def _new(check: str, path: Path, then: str) -> Finding:
             "name another directory, or change the rights of that one",
         )
     return ok(check, f"{path} does not exist yet: {then}")
-
-
-def local_or_none(location: str) -> Path | None:
-    """Return the path of a location on this machine; None for one of another file system."""
-    scheme, colon, path = location.partition(":")
-    if not colon or "/" in scheme:
-        return Path(location)
-    return Path("/" + path.lstrip("/")) if scheme.lower() == "file" else None

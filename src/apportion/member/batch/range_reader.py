@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused, Unanswerable
+from apportion.member.batch.data_loss import DataLoss
 from apportion.member.cluster_queries.records import (
     FETCH_BYTES,
     FetchQuery,
@@ -77,7 +78,7 @@ class RangeReader:
         `position` is behind those then, and what comes next has to be read by another call: the
         first of its batches may have records that are gone.
 
-        fail_on_data_loss: RuntimeError is raised for records that are gone.
+        fail_on_data_loss: DataLoss is raised for records that are gone.
         """
         try:
             yield from self.read()
@@ -86,7 +87,7 @@ class RangeReader:
             if refused.code not in RECORDS_GONE:
                 raise
             if fail_on_data_loss:
-                raise RuntimeError(
+                raise DataLoss(
                     f"{refused.why}: this batch reads {self._partition} from {self.start} to "
                     f"{self.end}. "
                     "Set failOnDataLoss to false to go on without these records."

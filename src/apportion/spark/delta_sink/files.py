@@ -20,6 +20,8 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 from pyspark.sql import DataFrame
 
+from apportion.spark.errors import NotWritable
+from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.reading.source_columns import without_load
 from apportion.spark.versions import to_utc_arrow_schema
 from apportion.topics import TopicPartition
@@ -113,12 +115,10 @@ class PartFileWriter(NamedTuple):
         writers: dict[TopicPartition, PartWriter] = {}
         try:
             for batch in batches:
-                for partition, rows in split_by_partition(batch):
-                    new_rows = self._rows_to_write(partition, rows)
-                    if new_rows.num_rows:
-                        if partition not in writers:
-                            writers[partition] = PartWriter(filesystem, self.schema, partition)
-                        writers[partition].add(new_rows)
+                for partition, rows in self._admitted_rows(batch):
+                    if partition not in writers:
+                        writers[partition] = PartWriter(filesystem, self.schema, partition)
+                    writers[partition].add(rows)
             written = [writer.close() for writer in writers.values()]
         except BaseException:  # also a task that Spark kills
             for writer in writers.values():
@@ -130,6 +130,16 @@ class PartFileWriter(NamedTuple):
             yield pa.RecordBatch.from_pylist(
                 [file._asdict() for file in written], schema=REPORT_SCHEMA
             )
+
+    def _admitted_rows(
+        self, batch: pa.RecordBatch
+    ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+        """Yield the rows of each partition that are to be written, if there are any."""
+        with without_traceback():
+            for partition, rows in split_by_partition(batch):
+                new_rows = self._rows_to_write(partition, rows)
+                if new_rows.num_rows:
+                    yield partition, new_rows
 
     def _rows_to_write(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that the Delta table does not have yet.
@@ -147,7 +157,7 @@ class PartFileWriter(NamedTuple):
             or offset_range["max"] >= window.end
         ):
             expected = f"[{window.start}, {window.end})" if window else "no rows at all"
-            raise ValueError(
+            raise NotWritable(
                 f"rows of {partition.topic}-{partition.partition} with offsets "
                 f"{offset_range['min']} to {offset_range['max']} reached the Delta writer, but "
                 f"this batch reads {expected} there. Keep the source's columns topic, "
@@ -232,13 +242,13 @@ class PartWriter:
 def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
     """Split the batch by Kafka partition, losing no row.
 
-    Raises ValueError for rows without topic, partition or offset.
+    Raises NotWritable for rows without topic, partition or offset.
     """
     if batch.num_rows == 0:
         return
     topics, partitions = batch.column("topic"), batch.column("partition")
     if topics.null_count or partitions.null_count or batch.column("offset").null_count:
-        raise ValueError(
+        raise NotWritable(
             "a row without topic, partition or offset reached the Delta writer; keep the "
             "source's columns unchanged"
         )
@@ -287,10 +297,10 @@ def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
 
 
 def refuse_missing_columns(frame: DataFrame) -> None:
-    """Raise ValueError where a column of SOURCE_COLUMNS is missing."""
+    """Raise NotWritable where a column of SOURCE_COLUMNS is missing."""
     missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
     if missing:
-        raise ValueError(
+        raise NotWritable(
             "the Delta writer needs the source's columns topic, partition and offset to "
             "write each record once; "
             f"this query dropped {', '.join(missing)}"
@@ -302,13 +312,13 @@ def table_schema(frame: DataFrame) -> pa.Schema:
 
     The id that the source gives its column offset (`source_columns.py`) is no part of a table.
 
-    Raises ValueError where a column of SOURCE_COLUMNS is missing or has another type.
+    Raises NotWritable where a column of SOURCE_COLUMNS is missing or has another type.
     """
     refuse_missing_columns(frame)
     schema = to_utc_arrow_schema(without_load(frame.schema))
     for column in SOURCE_COLUMNS:
         if schema.field(column.name).type != column.type:
-            raise ValueError(
+            raise NotWritable(
                 f"the Delta writer needs the source's column {column.name} as "
                 f"{column.type}; this query made it "
                 f"{schema.field(column.name).type}: keep it unchanged and give the other a "

@@ -13,9 +13,17 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.member.batch.span import LostOffsets
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.group_claims import AnotherSink, sink_names, sinks_of
+from apportion.member.group_claims import (
+    AnotherSink,
+    refuse_other_sinks,
+    sink_names,
+    sinks_of,
+)
 from apportion.readable import readable
+from apportion.spark.options.chosen_topics import chosen_partitions
+from apportion.spark.options.stream import SourceOptions
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
@@ -80,6 +88,33 @@ def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
             "trigger(once=True), and start again, with the same checkpoint and "
             "delta.Writer(..., adopt=True)"
         )
+
+
+def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
+    """Raise AnotherSink where the group of a stream that is not read yet belongs to other sinks.
+
+    The source refuses the query, too, once the writer has reported its sink.
+    """
+    # A connection of its own, as below.
+    cluster = Cluster(options.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=options.security)
+    try:
+        choice = TopicChoice(options.topics, options.expression)
+        partitions = chosen_partitions(cluster, choice, options.assigned)
+        stored = cluster.committed_offsets(options.group, partitions)
+    except (Refused, Disconnected):
+        return  # load() has asked the same: what has changed since, the query says
+    finally:
+        cluster.close()
+    # A query may have several sinks, with a writer for each.
+    foreign = {
+        partition: committed
+        for partition, committed in stored.items()
+        if sink not in (sinks_of(committed.metadata) or (sink,))
+    }
+    try:
+        refuse_other_sinks((sink,), foreign)
+    except AnotherSink as refused:
+        raise AnotherSink(f"group {readable(options.group)}: {refused}") from None
 
 
 def fetch_group_progress(

@@ -8,7 +8,6 @@ the table's path would not notice it.
 
 from collections.abc import Iterable, Mapping
 from os.path import isfile
-from pathlib import Path
 from time import time
 from typing import Any
 
@@ -19,7 +18,9 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSelector
 
+from apportion.locations import local_path_or_none
 from apportion.spark.delta_sink.files import WrittenFile, directory
+from apportion.spark.errors import NotWritable
 
 
 class CommitConflict(Exception):
@@ -32,8 +33,8 @@ class CommitConflict(Exception):
 class TableAttempt:
     """A snapshot of the table that may be committed to once."""
 
-    def __init__(self, table: DeltaTable) -> None:
-        self._table = table
+    def __init__(self, path: str, table: DeltaTable) -> None:
+        self._path, self._table = path, table
 
     @classmethod
     def on(
@@ -42,12 +43,10 @@ class TableAttempt:
         """Return a fresh snapshot of the table at `path`, which has every column of `schema`.
 
         Creates the table, and adds columns that it lacks, before it returns. Raises CommitConflict
-        where another writer did so at the same moment, TypeError where a column has another type or
-        the table is partitioned.
+        where another writer did so at the same moment, NotWritable where the table does not fit.
         """
         options = dict(storage_options or {})
-        if isfile(_local_or_none(path) or ""):
-            raise _unusable_path(path, "it is a file")
+        _refuse_file(path)
         try:
             table = DeltaTable(path, storage_options=options)
         except TableNotFoundError:
@@ -55,15 +54,10 @@ class TableAttempt:
             # Opened once more instead of used: two creations at the same moment may both succeed,
             # the later one replacing the schema.
             raise CommitConflict(f"the table {path} is new") from None
-        if columns := table.metadata().partition_columns:
-            raise TypeError(
-                f"the Delta table {path} is partitioned by {', '.join(columns)}, but the "
-                "writer makes a file for each Kafka "
-                "partition: write to a table that is not partitioned"
-            )
+        attempt = cls(path, table)
         # An append with a wider schema succeeds in delta-rs and loses the new column without a
         # word.
-        missing = _missing_columns(table, schema)
+        missing = attempt.missing_columns(schema)
         if missing:
             try:
                 table.alter.add_columns(missing)
@@ -72,7 +66,7 @@ class TableAttempt:
             # The object is at the version before the change, so this attempt ends and the next one
             # sees it.
             raise CommitConflict("columns were added")
-        return cls(table)
+        return attempt
 
     @classmethod
     def on_existing_or_none(
@@ -80,16 +74,39 @@ class TableAttempt:
     ) -> "TableAttempt | None":
         """Return a snapshot of the table at `path`, to read its fences; None if there is none.
 
-        Raises OSError or ValueError where there can be none.
+        Raises NotWritable where there can be none.
         """
         options = dict(storage_options or {})
-        if isfile(_local_or_none(path) or ""):
-            raise _unusable_path(path, "it is a file")
+        _refuse_file(path)
         try:
-            return cls(DeltaTable(path, storage_options=options))
+            return cls(path, DeltaTable(path, storage_options=options))
         except TableNotFoundError:
             _refuse_foreign_files(path, options)
             return None
+
+    def missing_columns(self, schema: pa.Schema) -> list[Any]:
+        """Return the columns of a batch's `schema` that the table lacks, as Delta fields.
+
+        Raises NotWritable where a column has another type or the table is partitioned.
+        """
+        if columns := self._table.metadata().partition_columns:
+            raise NotWritable(
+                f"the Delta table {self._path} is partitioned by "
+                f"{', '.join(columns)}, but the writer makes a file for each Kafka partition: "
+                "write to a table that is not partitioned"
+            )
+        table_types = {field.name: field.type for field in self._table.schema().fields}
+        missing = []
+        for field in Schema.from_arrow(schema).fields:
+            if field.name not in table_types:
+                missing.append(field)
+            elif table_types[field.name] != field.type:
+                raise NotWritable(
+                    f"the Delta table holds column {field.name} as "
+                    f"{_type_name(table_types[field.name])}, the query writes "
+                    f"{_type_name(field.type)}; cast it in the query or write to another table"
+                )
+        return missing
 
     def fence_or_none(self, app_id: str) -> int | None:
         """Return the fence of the Kafka partition that `app_id` names, of Delta's `txn` action.
@@ -130,7 +147,7 @@ class TableAttempt:
 
 
 def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
-    """Raise ValueError where the directory of a new Delta table has other files.
+    """Raise NotWritable where the directory of a new Delta table has other files.
 
     They could be taken for the table's.
     """
@@ -144,7 +161,7 @@ def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
             # another writer made it meanwhile, with files already
             DeltaTable(path, storage_options=options)
         except TableNotFoundError:
-            raise ValueError(
+            raise NotWritable(
                 f"{path} is not a Delta table and not empty, it holds {min(foreign)}: give "
                 "the Delta writer the path of a table or "
                 "of a directory that is new"
@@ -154,7 +171,7 @@ def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
 def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
     """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
 
-    Raises ValueError where the directory has other files.
+    Raises NotWritable where the directory has other files.
     """
     _refuse_foreign_files(path, options)
     _make_directory(path)
@@ -170,46 +187,32 @@ def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None
 def _make_directory(path: str) -> None:
     """Create the directory of a table's log if it is a local one.
 
-    Raises OSError with the reason. delta-rs would create it too, but reports a failure as a table
-    that was not found.
+    Raises NotWritable with the reason. delta-rs would create it too, but reports a failure as a
+    table that was not found.
     """
-    local = _local_or_none(path)
+    local = local_path_or_none(path)
     if local is not None:
         try:
-            Path(local, "_delta_log").mkdir(parents=True, exist_ok=True)
+            (local / "_delta_log").mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _unusable_path(path, error.strerror) from None
+            raise unusable_path(path, error.strerror) from None
 
 
-def _local_or_none(path: str) -> str | None:
-    """Return the path in the local file system; None for a table that is elsewhere."""
-    scheme, _, local = path.rpartition("://")
-    return local if scheme in ("", "file") else None
+def _refuse_file(path: str) -> None:
+    """Raise NotWritable where a file has the path of the table."""
+    local = local_path_or_none(path)
+    # Unlike Path.is_file, it raises nothing where the directory may not be entered.
+    if local is not None and isfile(local):
+        raise unusable_path(path, "it is a file")
 
 
-def _unusable_path(path: str, why: str | None) -> OSError:
+def unusable_path(path: str, why: str | None) -> NotWritable:
     """Return the error for a path at which no Delta table can be created."""
-    return OSError(
+    return NotWritable(
         f"no table can be created at {path}: {why}; give the Delta writer a path that the "
         "user of the driver and of the executors may "
         "write"
     )
-
-
-def _missing_columns(table: DeltaTable, schema: pa.Schema) -> list[Any]:
-    """Return the columns of a batch's `schema` that the Delta table lacks, as Delta fields."""
-    table_types = {field.name: field.type for field in table.schema().fields}
-    missing = []
-    for field in Schema.from_arrow(schema).fields:
-        if field.name not in table_types:
-            missing.append(field)
-        elif table_types[field.name] != field.type:
-            raise TypeError(
-                f"the Delta table holds column {field.name} as "
-                f"{_type_name(table_types[field.name])}, the query writes "
-                f"{_type_name(field.type)}; cast it in the query or write to another table"
-            )
-    return missing
 
 
 def _type_name(delta_type: Any) -> str:

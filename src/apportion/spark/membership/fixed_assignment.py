@@ -38,6 +38,14 @@ ONLY_INCARNATION = ONLY_EPOCH = 1
 log = logging.getLogger("apportion.spark")
 
 
+def missing_partition(topic: str, number: int) -> MembershipFailed:
+    """Return the error for a partition of the option assign that does not exist."""
+    return MembershipFailed(
+        f"option assign names {topic}-{number}, which does not exist: create the partition, or "
+        "correct the option"
+    )
+
+
 class FixedAssignment:
     """The partitions of one stream, which it reads whatever others do."""
 
@@ -69,10 +77,7 @@ class FixedAssignment:
         for name, number in self._partitions:
             topic = topics.named(name)
             if topic is None or number >= topic.partitions:
-                raise MembershipFailed(
-                    f"option assign names {name}-{number}, which does not exist: create the "
-                    "partition, or correct the option"
-                )
+                raise missing_partition(name, number)
             target.append(IdPartition(topic.id, number))
         self._view = replace(
             self._view,

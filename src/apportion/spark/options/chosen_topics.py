@@ -14,6 +14,7 @@ from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topic_descriptions import TopicReplicasQuery
 from apportion.spark.options.values import OptionError
+from apportion.topics import TopicIdPartition, partitions_of
 
 NAMES = ("subscribe", "subscribePattern", "assign")
 EXCLUDE = "subscribe, subscribePattern and assign exclude each other: give one of them"
@@ -118,3 +119,21 @@ def matching_topics(cluster: Cluster, expression: str) -> tuple[str, ...]:
     """Return the names of the cluster's topics that the expression matches, in order."""
     topics = cluster.run(send_until_accepted(TopicReplicasQuery(None)))
     return matching(expression, sorted(topic.name for topic in topics))
+
+
+def chosen_partitions(
+    cluster: Cluster, choice: TopicChoice, assigned: tuple[tuple[str, int], ...] | None
+) -> tuple[TopicIdPartition, ...]:
+    """Return the partitions of the chosen topics that exist.
+
+    assigned: as in SourceOptions; None for all of them.
+    """
+    names = choice.names
+    if choice.expression:
+        names = matching_topics(cluster, choice.expression)
+    return tuple(
+        partition
+        for topic in cluster.topics(names, fresh=True)
+        for partition in partitions_of(topic)
+        if assigned is None or partition.topic_partition in assigned
+    )

@@ -61,15 +61,27 @@ def write_report(
         directory = create_directory()
         _remove_stale(directory)
         replace_file(directory / f"{digest(span.id)}.{digest(sink)}", json.dumps(report))
-    except NoPrivateDirectory:
-        raise
     except OSError as error:
-        raise NoPrivateDirectory(
-            f"the writer to {sink} must be able to write to the temporary directory, "
-            "where its source reads: let TMPDIR name a "
-            "directory where this user may write, the same for the driver and its Java "
-            f"process ({error})"
-        ) from None
+        raise _no_directory(sink, error) from None
+
+
+def require_directory(sink: str) -> None:
+    """Raise NoPrivateDirectory if the writer to `sink` will be able to write no report."""
+    try:
+        create_directory()
+    except OSError as error:
+        raise _no_directory(sink, error) from None
+
+
+def _no_directory(sink: str, error: OSError) -> NoPrivateDirectory:
+    if isinstance(error, NoPrivateDirectory):
+        return error
+    return NoPrivateDirectory(
+        f"the writer to {sink} must be able to write to the temporary directory, "
+        "where its source reads: let TMPDIR name a "
+        "directory where this user may write, the same for the driver and its Java "
+        f"process ({error})"
+    )
 
 
 def read_reports(span: Span) -> WriterReport:

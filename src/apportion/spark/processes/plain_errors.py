@@ -7,23 +7,23 @@ that a permission is missing. Any other error keeps its own: it is a defect.
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.offset_times import NoRecordAtTime
-from apportion.member.batch.span import LostOffsets
+from apportion.member.batch.span import LostOffsets, SpanError
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.errors import PlainError
 from apportion.spark.versions import UnsupportedTrigger
+from apportion.spark.workers_python import OF_WORKERS
 
 SENTENCES = (
     PlainError,
     MembershipFailed,
     AnotherSink,
     DataLoss,
+    SpanError,
     ReadRefused,
     NoRecordAtTime,
     LostOffsets,
@@ -31,8 +31,6 @@ SENTENCES = (
 )
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
-OF_WORKERS = "PYTHON_WORKER_FACTORY_"
-"""How names begin in the environment of Spark's Python processes, and of no other."""
 PLAN = "=== Streaming Query ==="
 """What Spark writes after the text of an error that ended a query."""
 STATE = " SQLSTATE: "
@@ -40,15 +38,25 @@ OWN_ERROR = re.compile(r"^.*?\bapportion(?:\.\w+)+: ")
 """The name of an error of this package, and what Spark writes before it."""
 
 
-@contextmanager
-def without_traceback() -> Iterator[None]:
-    """Let such an error leave this process of Spark without a traceback; it ends the process."""
-    try:
-        yield
-    except SENTENCES as error:
+class WithoutTraceback:
+    """The context manager that `without_traceback` returns."""
+
+    def __enter__(self) -> None:
+        """Do nothing yet."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Raise the error anew if it is one of SENTENCES."""
+        if not isinstance(error, SENTENCES):
+            return
         if any(name.startswith(OF_WORKERS) for name in os.environ):
             os.environ[HIDE] = "1"
+        # Not in a generator: contextlib would give the error its traceback back.
         raise error.with_traceback(None) from None
+
+
+def without_traceback() -> WithoutTraceback:
+    """Let such an error leave this process of Spark without a traceback; it ends the process."""
+    return WithoutTraceback()
 
 
 def reason_of(text: str) -> str:

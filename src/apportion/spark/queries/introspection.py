@@ -7,11 +7,12 @@ logical plan by py4j; through Spark Connect see `connect_query.py`.
 
 from typing import Any, NamedTuple, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
+from apportion.spark.errors import NotWritable
 from apportion.spark.options.security import PREFIX
 from apportion.spark.queries.stateless import refuse_state
 from apportion.spark.versions import refuse_available_now
@@ -37,6 +38,11 @@ class SourceReading(NamedTuple):
 def is_classic(frame: DataFrame) -> bool:
     """Return whether the frame is of a classic session, and not of Spark Connect."""
     return hasattr(frame, "_jdf")
+
+
+def is_classic_session(session: SparkSession | None) -> bool:
+    """Return whether this is a session of the driver's own process, and not of Spark Connect."""
+    return hasattr(session, "_jsparkSession")
 
 
 class RunningQuery(Protocol):
@@ -80,7 +86,7 @@ class ClassicQuery(NamedTuple):
 def classic_query(frame: DataFrame) -> ClassicQuery:
     """Return the query of a classic session whose foreachBatch was given `frame`.
 
-    Raises RuntimeError outside of a query.
+    Raises NotWritable outside of a query.
     """
     spark: Any = frame.sparkSession
     query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
@@ -94,7 +100,7 @@ def classic_query(frame: DataFrame) -> ClassicQuery:
             .get(spark._jvm.java.util.UUID.fromString(query_id))
         )
     if execution is None:
-        raise RuntimeError(
+        raise NotWritable(
             "apportion's writer works only as the function of writeStream.foreachBatch(...)"
         )
     return ClassicQuery(execution, spark._jvm)
@@ -114,7 +120,7 @@ def _security(options: Any) -> ClientSecurity:
 def readings(execution: Any) -> list[SourceReading]:
     """Return every apportion source of the query with its current span.
 
-    Raises ValueError if there is none.
+    Raises NotWritable if there is none.
     """
     # The end offsets of the batch that is running: Spark sets them before it plans the batch.
     offsets = execution.availableOffsets()
@@ -132,8 +138,24 @@ def readings(execution: Any) -> list[SourceReading]:
             group, bootstrap = options.get(GROUP_OPTION), options.get(BOOTSTRAP_OPTION)
             sources.append(SourceReading(group, span, bootstrap, _security(options)))
     if not sources:
-        raise ValueError(
+        raise NotWritable(
             'this query does not read from format("apportion"), so nothing says which '
             "records its rows came from"
         )
     return sources
+
+
+def refuse_one_topic_twice(sources: list[SourceReading]) -> None:
+    """Raise NotWritable where two sources of the query read one topic.
+
+    A row names its topic, not its source. A source in a union with itself counts once.
+    """
+    readers: dict[str, SourceReading] = {}
+    for reading in sources:
+        for partition in reading.span.ranges:
+            if readers.setdefault(partition.topic, reading) != reading:
+                raise NotWritable(
+                    f"two sources of this query read topic {partition.topic}, and nothing in "
+                    "a row says which of them it came from: "
+                    "read the topic with one source, or write with a query for each"
+                )

@@ -19,6 +19,7 @@ from apportion.member.batch.span import Span
 from apportion.security.client_security import ClientSecurity
 from apportion.spark.options.task_limits import MOST_TASKS, NO_LIMITS, TaskLimits
 from apportion.spark.options.values import OptionError
+from apportion.spark.processes.plain_errors import without_traceback
 from apportion.topics import TopicIdPartition
 
 OFFSETS_A_TASK = 100_000
@@ -157,12 +158,13 @@ def divide(slices: list[PartitionSlice], limits: TaskLimits) -> list[PartitionSl
 def read_task(task: TaskSlices, options: TaskOptions) -> Iterator[pa.RecordBatch]:
     """Yield the records of the task's slices, in order, by the rule of `RangeReader`.
 
-    Raises RuntimeError where records are gone, unless failOnDataLoss is false.
+    Raises DataLoss where records are gone, unless failOnDataLoss is false.
     """
     # Shared by the tasks of a Python worker, which Spark reuses: connections outlive the task.
     cluster = _cluster(options)
-    for part in task.slices:
-        yield from _read_slice(cluster, part, options)
+    with without_traceback():
+        for part in task.slices:
+            yield from _read_slice(cluster, part, options)
 
 
 def _read_slice(

@@ -1,7 +1,5 @@
 """Look-ups of the topics that a write names: a missing one is said at once, and none is created."""
 
-from functools import lru_cache
-
 from apportion.client.cluster import Cluster
 from apportion.errors import Refused, Unanswerable
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
@@ -79,7 +77,22 @@ def _topics(metadata: MetadataCache, topic: str, *, is_patient: bool) -> Rule[To
             yield PauseBeforeRetry(outage)
 
 
-@lru_cache(maxsize=QUERIES_OF_A_PLANNER)
-def planner_topics(_process: int, options: TopicWriterOptions) -> WritableTopics:
-    """Return the look-ups of this process, which plans writes, for these options."""
-    return WritableTopics(options)
+_planners: dict[tuple[int, TopicWriterOptions], WritableTopics] = {}
+"""By process and options, the one that was used last as the last."""
+
+
+def planner_topics(process: int, options: TopicWriterOptions) -> WritableTopics:
+    """Return the look-ups of this process, which plans writes, for these options.
+
+    Those that were not used for the longest time are closed where there would be too many.
+    """
+    key = process, options
+    topics = _planners.pop(key, None) or WritableTopics(options)
+    _planners[key] = topics
+    while len(_planners) > QUERIES_OF_A_PLANNER:
+        oldest = next(iter(_planners))
+        unused = _planners.pop(oldest)
+        # The connections of the process that this one was forked from are that one's to close.
+        if oldest[0] == process:
+            unused.close()
+    return topics

@@ -1,0 +1,56 @@
+"""A look at the table of a Delta writer before its query begins, which changes nothing."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from apportion.locations import local_path_or_none
+from apportion.spark.delta_sink.table import TableAttempt, unusable_path
+from apportion.spark.errors import NotWritable
+
+
+def refuse_unfit_local_table(table: str, columns: pa.Schema) -> None:
+    """Raise NotWritable as `refuse_unfit_table` does, for a table on this machine.
+
+    Another one is not asked for: where its storage does not answer, that takes minutes.
+    """
+    if local_path_or_none(table) is not None:
+        refuse_unfit_table(table, None, columns)
+
+
+def refuse_unfit_table(
+    table: str, storage_options: Mapping[str, str] | None, columns: pa.Schema
+) -> None:
+    """Raise NotWritable if no row with these columns can be written to the table.
+
+    Whether its directory may be written is seen on this machine alone.
+    """
+    try:
+        attempt = TableAttempt.on_existing_or_none(table, storage_options)
+        if attempt is not None:
+            attempt.missing_columns(columns)
+    except (DeltaError, OSError) as error:
+        raise NotWritable(f"the Delta table {table} cannot be opened: {error}") from None
+    path = local_path_or_none(table)
+    if path is not None:
+        _refuse_unwritable(table, path, is_new=attempt is None)
+
+
+def _refuse_unwritable(table: str, path: Path, *, is_new: bool) -> None:
+    """Raise NotWritable if this user may not write to the table's directory, or create it."""
+    if not is_new:
+        for each in (path, path / "_delta_log"):
+            if not os.access(each, os.W_OK | os.X_OK):
+                raise NotWritable(
+                    f"this user may not write to {each}: change its owner or its rights, or give "
+                    "the Delta writer another path"
+                )
+        return
+    parent = next(each for each in (path, *path.parents) if os.path.exists(each))
+    if not parent.is_dir():
+        raise unusable_path(table, f"{parent} is a file")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise unusable_path(table, f"this user may not write to {parent}")
