@@ -48,6 +48,7 @@ def connect_server(log: Path) -> Iterator[str]:
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
+            cwd=log.parent,
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path},
