@@ -18,7 +18,7 @@ from apportion.topics import partitions_of
 from tests.spark import readme
 from tests.spark.application import pass_gate
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
-from tests.spark.harness import Pipeline, until
+from tests.spark.harness import PATIENCE_S, Pipeline, until
 from tests.spark.queries import ended, source
 from tests.spark.test_query_metrics import series
 
@@ -279,6 +279,28 @@ def test_a_listener_in_the_client_shows_a_query_until_it_ends(
     until(lambda: series(listener.text()) == {}, what="the end")
     spark.streams.removeListener(listener)
     listener.close()
+
+
+def test_rows_are_written_to_a_topic_and_read_as_a_batch(
+    spark: SparkSession, source: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    pipeline.produce(20)
+    copy = f"{pipeline.topic}-copy"
+    pipeline.cluster.create_topic(copy, 1)
+    broker = {"kafka.bootstrap.servers": pipeline.bootstrap}
+    batch = spark.createDataFrame([("of a batch",)], "value string").write.format("apportion")
+    batch.mode("append").options(topic=copy, **broker).save()
+    stream = source().select("value").writeStream.format("apportion")
+    query = (
+        stream.options(topic=copy, **broker)
+        .option("checkpointLocation", str(pipeline.path / "copy"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(PATIENCE_S)
+    rows = spark.read.format("apportion").options(subscribe=copy, **broker).load()
+    values = [row.value for row in rows.selectExpr("cast(value as string) as value").collect()]
+    assert sorted(values) == sorted(["of a batch", *pipeline.produced.values()])
 
 
 def test_a_wrong_option_is_named_at_the_start(source: Callable[..., DataFrame]) -> None:
