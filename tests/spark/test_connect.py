@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, run, seeds, stop
-from apportion.spark.source_report import SourceReport, parse_report
+from apportion.spark.monitoring.source_report import SourceReport, parse_report
 from apportion.topics import partitions_of
 from tests.spark import readme
 from tests.spark.application import pass_gate

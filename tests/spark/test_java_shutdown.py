@@ -11,8 +11,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
-from apportion.spark import java_shutdown
-from apportion.spark.java_shutdown import ShutdownHook
+from apportion.spark.queries import java_shutdown
+from apportion.spark.queries.java_shutdown import ShutdownHook
 
 
 def test_a_java_process_that_ends_waits_until_the_program_has_stopped() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apportion.spark.source_report import (
+from apportion.spark.monitoring.source_report import (
     LogPosition,
     ReportedMember,
     SourceReport,

@@ -16,8 +16,10 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from apportion.member.batch.span import Span, sorted_span
-from apportion.spark import run, running, stop, stop_requests, stopping
-from apportion.spark.stop_requests import StopAnswer, StopRequest
+from apportion.spark import run, stop
+from apportion.spark.processes import stop_requests
+from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
+from apportion.spark.queries import running, stopping
 from apportion.topics import TopicIdPartition
 
 PARTITION = TopicIdPartition("t", b"i" * 16, 0)
@@ -252,7 +254,7 @@ def test_a_second_signal_stops_at_once(
 def test_a_third_signal_ends_a_program_that_does_not_come_back() -> None:
     program = (
         "import os, signal, time\n"
-        "from apportion.spark.running import StopSignals\n"
+        "from apportion.spark.queries.running import StopSignals\n"
         "with StopSignals(25):\n"
         "    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM):\n"
         "        os.kill(os.getpid(), number)\n"
