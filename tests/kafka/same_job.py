@@ -1,6 +1,8 @@
-"""The same reads by Spark's own Kafka source and by ours, in one Spark session with its jars.
+"""The same reads and writes by Spark's own Kafka source and sink and by ours, in one Spark session
+with its jars.
 
-Prints, as JSON by the name of a read and the format, the rows in order.
+Prints, as JSON by the name of a read and the format, the rows in order. The writes are read back by
+the test.
 """
 
 import argparse
@@ -23,6 +25,14 @@ COLUMNS = (
     "unix_millis(timestamp) as timestamp",
     "timestampType",
     "transform(headers, each -> struct(each.key, hex(each.value) as value)) as headers",
+)
+WRITTEN = (
+    "key",
+    "value",
+    "partition",
+    "if(header is null, null, array("
+    "struct('h' AS key, cast(header AS binary) AS value), "
+    "struct('n' AS key, cast(null AS binary) AS value))) AS headers",
 )
 
 
@@ -70,9 +80,28 @@ def stream_of(spark: SparkSession, format: str, options: dict[str, str], path: P
     return spark.read.parquet(str(path / "table"))
 
 
+def write(spark: SparkSession, format: str, topic: str, bootstrap: str, path: Path) -> None:
+    """Write the rows of the files in `path` to two topics, as a batch and as a stream."""
+    columns = "key string, value string, partition int, header string"
+    options = {"kafka.bootstrap.servers": bootstrap}
+    rows = spark.read.schema(columns).json(str(path)).coalesce(1).selectExpr(*WRITTEN)
+    batch = rows.write.format(format).mode("append").options(**options)
+    batch.option("topic", f"{topic}-batch-{format}").save()
+    stream = spark.readStream.schema(columns).json(str(path)).coalesce(1).selectExpr(*WRITTEN)
+    query = (
+        stream.writeStream.format(format)
+        .options(**options)
+        .option("topic", f"{topic}-stream-{format}")
+        .option("checkpointLocation", str(path.with_name(f"writes-{format}")))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(300), query.status
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for option in ("bootstrap", "topic", "jars", "directory"):
+    for option in ("bootstrap", "topic", "jars", "directory", "rows"):
         parser.add_argument(f"--{option}", required=True)
     args = parser.parse_args()
     jars = [str(jar) for jar in Path(args.jars).iterdir() if jar.name.startswith(JARS)]
@@ -100,6 +129,8 @@ def main() -> None:
         )
         for format in FORMATS
     }
+    for format in FORMATS:
+        write(spark, format, args.topic, args.bootstrap, Path(args.rows))
     print(json.dumps(found), flush=True)
 
 

@@ -1,4 +1,6 @@
-"""The same reads by Spark's own Kafka source and by ours have the same rows, on a real Kafka."""
+"""The same reads and writes by Spark's own Kafka source and sink and by ours have the same rows and
+records, on a real Kafka. One Spark session makes all of them.
+"""
 
 import json
 import os
@@ -14,7 +16,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
+from tests.spark.test_topic_producer import read
 
+JOBS, FORMATS = ("batch", "stream"), ("kafka", "apportion")
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 840  # Spark alone takes two minutes to start where others use the cores
 # By partition: the offsets of the committed records. Markers of transactions and aborted records
@@ -32,6 +36,22 @@ EXPECTED = {
     "small tasks": EVERYTHING,
     "a stream": EVERYTHING,
 }
+ROWS: list[dict[str, Any]] = [
+    *({"key": f"key {number}", "value": f"value {number}"} for number in range(8)),
+    {"key": "", "value": ""},
+    {"key": "gone", "value": None},
+    {"value": "without a key", "partition": 1},
+    {"key": "key 0", "value": "by hand", "partition": 1, "header": "x"},
+]
+WRITTEN = [
+    (
+        None if row.get("key") is None else row["key"].encode(),
+        None if row["value"] is None else row["value"].encode(),
+        [("h", b"x"), ("n", None)] if "header" in row else None,
+    )
+    for row in ROWS
+]
+"""Key, value and headers of the records that the rows become."""
 
 
 @pytest.fixture
@@ -66,15 +86,28 @@ def topic(kafka: RealKafka) -> str:
     return name
 
 
-def rows_by_read(
-    kafka: RealKafka, topic: str, directory: Path, jars: Path
+@pytest.fixture
+def found(
+    kafka: RealKafka, topic: str, tmp_path: Path, lane_missing: Callable[[str], NoReturn]
 ) -> dict[str, dict[str, Any]]:
-    """The rows of each read by its name and the format."""
+    """The rows of each read by its name and the format; the writes are done."""
+    try:
+        jars = jars_of(Path(__file__).with_name("pom-spark.xml"))
+    except KafkaMissing as problem:
+        lane_missing(str(problem))
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    written = [NewTopic(f"{topic}-{job}-{format}", 2, 1) for job in JOBS for format in FORMATS]
+    for created in admin.create_topics(written).values():
+        created.result()
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    (rows / "all.json").write_text("\n".join(map(json.dumps, ROWS)))
     options = {
         "bootstrap": kafka.bootstrap,
         "topic": topic,
         "jars": str(jars),
-        "directory": str(directory),
+        "directory": str(tmp_path),
+        "rows": str(rows),
     }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     done = subprocess.run(
@@ -86,18 +119,13 @@ def rows_by_read(
         timeout=LIMIT_S,
         check=True,
     )
-    found: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    printed: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return printed
 
 
-def test_the_same_read_has_the_same_rows_as_sparks_own_source(
-    kafka: RealKafka, topic: str, tmp_path: Path, lane_missing: Callable[[str], NoReturn]
+def test_the_same_job_has_the_same_rows_and_records_as_with_sparks_own(
+    found: dict[str, dict[str, Any]], kafka: RealKafka, topic: str
 ) -> None:
-    try:
-        jars = jars_of(Path(__file__).with_name("pom-spark.xml"))
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
-    found = rows_by_read(kafka, topic, tmp_path, jars)
     assert {name: rows["apportion"] for name, rows in found.items()} == {
         name: rows["kafka"] for name, rows in found.items()
     }
@@ -105,3 +133,9 @@ def test_the_same_read_has_the_same_rows_as_sparks_own_source(
         name: [(row["partition"], row["offset"]) for row in rows["apportion"]]
         for name, rows in found.items()
     } == EXPECTED
+    config = {"bootstrap.servers": kafka.bootstrap}
+    for job in JOBS:
+        # By partition, in the order of the offsets.
+        sparks, ours = (read(config, f"{topic}-{job}-{format}", 2) for format in FORMATS)
+        assert ours == sparks
+        assert sorted(map(repr, (record[1:] for record in ours))) == sorted(map(repr, WRITTEN))

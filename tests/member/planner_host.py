@@ -216,9 +216,12 @@ class PlannerHost:
 
 
 def make_planner(
-    otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
+    otherwise: int = EARLIEST,
+    topics: tuple[str, ...] = ("t",),
+    expression: str = "",
+    **given: Any,
 ) -> BatchPlanner:
-    group = BatchGroup("g", topics, classic_session_ms=None)
+    group = BatchGroup("g", topics, classic_session_ms=None, expression=expression)
     return BatchPlanner(group, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 

@@ -5,7 +5,12 @@ the rule's waits move, and a cluster that can fail.
 from typing import Any
 
 from apportion.machine import Note
-from apportion.member.batch.queries import AwaitNewTarget, AwaitNextAttempt, DeleteOldReports
+from apportion.member.batch.queries import (
+    AwaitNewTarget,
+    AwaitNextAttempt,
+    DeleteOldReports,
+    MatchingTopics,
+)
 from apportion.member.batch.retries import BatchRetries, QuerySettings
 from apportion.member.batch.span import Span
 from apportion.member.queries import ListOffsets, PollMembership
@@ -26,19 +31,22 @@ class QueryHost(PlannerHost):
         *,
         classic: bool = False,
         poll_interval_ms: int | None = POLL_INTERVAL_MS,
+        expression: str = "",
         **settings: int,
     ) -> None:
         super().__init__()
         self.sees(target=held(P0))
+        topics = () if expression else ("t",)
         made = QuerySettings(
             "g",
             "b:9092",
-            ("t",),
+            topics,
+            expression=expression,
             classic=classic,
             max_poll_interval_ms=poll_interval_ms,
             **settings,  # type: ignore[arg-type]  # the pauses are none of them
         )
-        self.retries = BatchRetries(make_planner(), made)
+        self.retries = BatchRetries(make_planner(topics=topics, expression=expression), made)
         self.failure: Exception = AssertionError("no failure")
         self.failing_until_ms = 0
         self.waits: list[int] = []
@@ -68,6 +76,8 @@ class QueryHost(PlannerHost):
             case Note(_, text, hint):
                 self.logged.append(text + hint)
                 return None
+            case MatchingTopics():
+                return tuple(topic.name for topic in self.topics)
             case ListOffsets() if self.now_ms < self.failing_until_ms:
                 raise self.failure
         return super().answer(ask)

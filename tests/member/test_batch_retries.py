@@ -92,6 +92,30 @@ def test_a_query_waits_for_a_topic_until_it_has_a_partition_of_it(host: QueryHos
     assert host.retries.waits_for == ""
 
 
+def test_a_topic_that_came_and_went_is_waited_for_no_more(host: QueryHost) -> None:
+    there, host.topics = host.topics, Topics()
+    host.sees(target=held())
+    span = host.next_span()
+    host.topics = there
+    host.sees(target=held(P0))
+    span = host.next_span(span)
+    host.sees(target=held())  # another member has it now
+    host.next_span(span)
+    assert host.retries.waits_for == ""
+
+
+def test_a_query_of_a_pattern_waits_until_it_has_a_partition() -> None:
+    host = QueryHost(expression="t.*")
+    there, host.topics = host.topics, Topics()
+    host.sees(target=held())
+    span = host.next_span()
+    assert host.retries.waits_for == "no topic matched t.* as the query began"
+    host.topics = there
+    host.sees(target=held(P0))
+    host.next_span(span)
+    assert host.retries.waits_for == ""
+
+
 def test_an_outage_ends_no_query_that_has_read(reading: QueryHost) -> None:
     reading.fails(GONE, HOUR_MS)
     reading.next_span(FIRST)

@@ -23,6 +23,11 @@ SESSION = {
 _numbers = itertools.count()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_spark(quick_spark_home: None) -> None:
+    """Every test here that starts Spark has the quick one."""
+
+
 class Broker:
     """`apportion serve` as a process, which a test may kill and start again at the same place."""
 

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark.application import QUICK_JVM
-from tests.spark.harness import ROOT, until
+from tests.spark.harness import ROOT, SPARK_SUBMIT, until
 
 SETTINGS = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -29,19 +28,6 @@ SETTINGS = {
 }
 
 
-def quick_home(path: Path) -> Path:
-    """Make a SPARK_HOME without the archive of Spark's Python modules.
-
-    Python processes then import the installed package, which is compiled, and begin in half the
-    time. Spark gives them 10 s, however busy the host is.
-    """
-    installed = Path(pyspark.__file__).parent
-    path.mkdir()
-    for name in ("bin", "jars"):
-        (path / name).symlink_to(installed / name)
-    return path
-
-
 @contextmanager
 def connect_server(log: Path) -> Iterator[str]:
     """Provide the address of a server for `SparkSession.builder.remote`; it ends with the block."""
@@ -52,9 +38,8 @@ def connect_server(log: Path) -> Iterator[str]:
         for name, value in {**SETTINGS, "spark.connect.grpc.binding.port": str(port)}.items()
         for word in ("--conf", f"{name}={value}")
     ]
-    home = quick_home(log.with_name("spark"))
     command = [
-        str(home / "bin" / "spark-submit"),
+        SPARK_SUBMIT,
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
         *("--master", "local[2]", "--driver-memory", "768m"),
         *words,
@@ -63,14 +48,10 @@ def connect_server(log: Path) -> Iterator[str]:
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
+            cwd=log.parent,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={
-                **os.environ,
-                "PYSPARK_PYTHON": sys.executable,
-                "PYTHONPATH": path,
-                "SPARK_HOME": str(home),
-            },
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path},
             start_new_session=True,
         )
 

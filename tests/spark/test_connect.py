@@ -1,9 +1,10 @@
 """The Delta writer and the guard through Spark Connect, with a server in a process of its own."""
 
 import os
-import subprocess
-import sys
+import signal
+import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, seeds, stop
+from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, run, seeds, stop
 from apportion.spark.monitoring.source_report import SourceReport, parse_report
 from apportion.topics import partitions_of
+from tests.spark import readme
+from tests.spark.application import pass_gate
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
-from tests.spark.harness import ROOT, Pipeline, until
+from tests.spark.harness import PATIENCE_S, Pipeline, until
 from tests.spark.queries import ended, source
 from tests.spark.test_query_metrics import series
 
@@ -25,9 +28,14 @@ COLUMNS = ("topic", "partition", "offset", "cast(value as string) as value")
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log = tmp_path_factory.mktemp("connect") / "server.log"
-    with connect_server(log) as address, connect_session(address) as session:
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("connect") / "server.log") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def spark(address: str) -> Iterator[SparkSession]:
+    with connect_session(address) as session:
         yield session
 
 
@@ -43,9 +51,10 @@ def started(pipeline: Pipeline) -> Iterator[Started]:
         frame: DataFrame,
         function: Callable[[DataFrame, int], None] | None = None,
         checkpoint: str | None = None,
+        **trigger: Any,
     ) -> StreamingQuery:
         writer = frame.writeStream.foreachBatch(function or delta.Writer(str(pipeline.table)))
-        writer = writer.trigger(processingTime="300 milliseconds").option(
+        writer = writer.trigger(**(trigger or {"processingTime": "300 milliseconds"})).option(
             "checkpointLocation", str(pipeline.path / (checkpoint or f"checkpoint-{len(queries)}"))
         )
         queries.append(start_patiently(writer))
@@ -131,20 +140,60 @@ def test_a_named_source_writes_each_record_once(
     assert pipeline.rows() == pipeline.expected()
 
 
-def test_a_program_with_a_server_of_its_own_writes_each_record_once(pipeline: Pipeline) -> None:
+def test_a_program_that_is_told_to_end_finishes_its_batch_commits_and_leaves(
+    rows: Callable[..., DataFrame], started: Started, pipeline: Pipeline
+) -> None:
+    gate, writer = pipeline.path / "gate", delta.Writer(str(pipeline.table))
+    gate.mkdir()
+
+    def write(frame: DataFrame, batch_id: int) -> None:
+        writer(frame, batch_id)
+        pass_gate(gate)
+
+    def tell_to_end() -> None:
+        until(lambda: signal.getsignal(signal.SIGTERM) != handler, what="a program that waits")
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Timer(1, (gate / "closed").unlink).start()
+
+    handler = signal.getsignal(signal.SIGTERM)
+    query = started(rows(), write)
     pipeline.produce(20)
-    where = (str(pipeline.table), str(pipeline.path / "checkpoint"))
-    program = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.spark.connect_application"),
-            *(pipeline.bootstrap, pipeline.group, pipeline.topic, *where),
-        ],
-        cwd=ROOT,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
+    pipeline.until_written()
+    (gate / "closed").touch()
+    pipeline.produce(20)
+    until((gate / "entered").exists, what="a batch that runs")
+    threading.Thread(target=tell_to_end).start()
+    assert run(query) == 0
+    assert (query.isActive, pipeline.owners()) == (False, {})
+    assert (pipeline.total_committed(), pipeline.rows()) == (40, pipeline.expected())
+
+
+def test_a_program_ends_with_code_0_once_everything_is_read(
+    rows: Callable[..., DataFrame], started: Started, pipeline: Pipeline
+) -> None:
+    pipeline.produce(20)
+    assert run(started(rows(), availableNow=True)) == 0
+    assert (pipeline.total_committed(), pipeline.rows()) == (20, pipeline.expected())
+
+
+def test_a_program_whose_query_fails_ends_with_code_1_and_the_reason_last(
+    rows: Callable[..., DataFrame], started: Started, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = started(rows().selectExpr("value"))
+    assert run(query) == 1
+    assert caplog.records[-1].getMessage() == (
+        f"query {query.id} has failed: ValueError: the Delta writer needs the source's columns "
+        "topic, partition and offset to write each record once; this query dropped topic, "
+        "partition, offset"
     )
-    assert (program.returncode, pipeline.rows()) == (0, pipeline.expected()), program.stderr
+
+
+def test_readmes_application_runs_through_a_server(address: str, tmp_path: Path) -> None:
+    readme.play(tmp_path, {"SPARK_REMOTE": address})
+
+
+def test_readmes_application_runs_with_a_server_of_its_own(tmp_path: Path) -> None:
+    readme.play(tmp_path, {"SPARK_REMOTE": "local[2]"})
 
 
 def test_an_aggregation_is_refused_by_the_writer(
@@ -234,6 +283,28 @@ def test_a_listener_in_the_client_shows_a_query_until_it_ends(
     until(lambda: series(listener.text()) == {}, what="the end")
     spark.streams.removeListener(listener)
     listener.close()
+
+
+def test_rows_are_written_to_a_topic_and_read_as_a_batch(
+    spark: SparkSession, source: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    pipeline.produce(20)
+    copy = f"{pipeline.topic}-copy"
+    pipeline.cluster.create_topic(copy, 1)
+    broker = {"kafka.bootstrap.servers": pipeline.bootstrap}
+    batch = spark.createDataFrame([("of a batch",)], "value string").write.format("apportion")
+    batch.mode("append").options(topic=copy, **broker).save()
+    stream = source().select("value").writeStream.format("apportion")
+    query = (
+        stream.options(topic=copy, **broker)
+        .option("checkpointLocation", str(pipeline.path / "copy"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(PATIENCE_S)
+    rows = spark.read.format("apportion").options(subscribe=copy, **broker).load()
+    values = [row.value for row in rows.selectExpr("cast(value as string) as value").collect()]
+    assert sorted(values) == sorted(["of a batch", *pipeline.produced.values()])
 
 
 def test_a_wrong_option_is_named_at_the_start(source: Callable[..., DataFrame]) -> None:

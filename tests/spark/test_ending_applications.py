@@ -51,3 +51,15 @@ def test_an_application_of_spark_submit_finishes_its_batch_before_java_ends(
     until(lambda: not pipeline.owners(), 3, "nobody owns")
     assert submitted.batches() == planned
     assert (pipeline.total_committed(), pipeline.rows()) == (16, pipeline.expected())
+
+
+def test_an_application_of_spark_submit_that_has_read_everything_ends_with_code_0(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.produce(8)
+    submitted = pipeline.start("submitted", ending="run", submit=True, trigger="available now")
+    submitted.wait_for_end()
+    # Java's own end finds no hook that would call the program, which is gone.
+    assert [line for line in submitted.tail().splitlines() if " ERROR " in line] == []
+    until(lambda: not pipeline.owners(), 3, "nobody owns")
+    assert (pipeline.total_committed(), pipeline.rows()) == (8, pipeline.expected())

@@ -174,6 +174,22 @@ def test_an_idle_query_shows_the_epoch_that_others_have_brought(
     assert shown(listener)[batches_before] == batches_then
 
 
+def test_a_query_waits_for_a_topic_until_it_has_a_partition_of_it(
+    pipeline: Pipeline, listener: PrometheusListener, started: Callable[..., StreamingQuery]
+) -> None:
+    def waiting() -> float | None:
+        return shown(listener).get(("apportion_spark_waiting", "early", "0"))
+
+    later = f"{pipeline.topic}-later"
+    query = started("early", pipeline.group, "", subscribePattern=f"{later}|none")
+    until(lambda: waiting() == 1, what="a query that waits")
+    progress: Any = query.lastProgress
+    waits_for = json.loads(progress.sources[0].latestOffset)["waitsFor"]
+    assert waits_for == f"no topic matched {later}|none as the query began"
+    pipeline.cluster.create_topic(later, 1)
+    until(lambda: waiting() == 0, what="a query with a partition")
+
+
 def test_the_progress_of_a_query_is_as_the_docs_show_it(
     broker: Broker, pipeline: Pipeline, started: Callable[..., StreamingQuery]
 ) -> None:

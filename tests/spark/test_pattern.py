@@ -66,7 +66,7 @@ def test_reading_what_is_there_does_not_end_before_the_pattern_is_resolved(
         member.close()
 
 
-def test_a_pattern_that_matches_nothing_is_said_in_the_log(
+def test_a_pattern_that_matches_nothing_is_said_in_the_log_and_waited_for(
     batch_member_of: Callable[..., BatchMember], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     member = batch_member_of(name, "", **PATIENT, subscribePattern=f"{name}-.*")
@@ -75,3 +75,4 @@ def test_a_pattern_that_matches_nothing_is_said_in_the_log(
         f"group {name}: no topic matches {name}-.* yet; those that come are read from their "
         "beginning: is the pattern right?"
     ) in caplog.messages
+    assert member.waits_for == f"no topic matched {name}-.* as the query began"

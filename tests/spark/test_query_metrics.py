@@ -119,6 +119,7 @@ def test_a_query_has_series_from_its_first_batch_until_it_ends(
     assert series(listener.text()) == {
         ("apportion_spark_batches_total", "etl-query"): 2,
         ("apportion_spark_batch_duration_seconds", "etl-query"): 1.5,
+        ("apportion_spark_waiting", "etl-query", "0"): 0,
         ("apportion_spark_rows_total", "etl-query", "0"): 24,
         ("apportion_spark_member_info", "etl-query", "0", "etl", "member-1"): 1,
         ("apportion_spark_member_epoch", "etl-query", "0"): 1,
@@ -172,6 +173,7 @@ def test_a_source_without_a_membership_has_its_lag_and_no_member(
     assert series(listener.text()) == {
         ("apportion_spark_batches_total", "etl-query"): 1,
         ("apportion_spark_batch_duration_seconds", "etl-query"): 0.25,
+        ("apportion_spark_waiting", "etl-query", "0"): 0,
         ("apportion_spark_rows_total", "etl-query", "0"): 5,
         ("apportion_spark_member_info", "etl-query", "0", "etl", ""): 1,
         ("apportion_spark_assigned_partitions", "etl-query", "0"): 1,
@@ -179,6 +181,36 @@ def test_a_source_without_a_membership_has_its_lag_and_no_member(
         ("apportion_spark_latest_offset", "etl-query", "0", "flights", "0"): 8,
         ("apportion_spark_lag", "etl-query", "0", "flights", "0"): 3,
     }
+
+
+def test_a_query_that_waits_says_so_until_it_reads(listener: PrometheusListener) -> None:
+    waiting = source(span({0: (0, 5)}), report({0: (5, 5)}))
+    waiting["latestOffset"] |= {"waitsFor": "no connection to the broker"}
+    listener.onQueryProgress(progress(1, waiting))
+    assert series(listener.text())["apportion_spark_waiting", "etl-query", "0"] == 1
+    listener.onQueryProgress(progress(1, source(span({0: (5, 5)}), report({0: (5, 5)}))))
+    assert series(listener.text())["apportion_spark_waiting", "etl-query", "0"] == 0
+
+
+def test_a_query_that_waits_from_its_start_has_series_without_a_batch() -> None:
+    waiting = source(span({0: (0, 5)}), None) | {"latestOffset": '{"waitsFor":"no connection"}'}
+    queries = ObservedQueries()
+    queries.record_idle("run", "etl-query", finished_batch(progress(1, waiting).progress), 0)
+    assert series(prometheus_text(FAMILIES, queries.read(0)).decode()) == {
+        ("apportion_spark_batches_total", "etl-query"): 0,
+        ("apportion_spark_waiting", "etl-query", "0"): 1,
+        ("apportion_spark_rows_total", "etl-query", "0"): 0,
+        ("apportion_spark_assigned_partitions", "etl-query", "0"): 1,
+        ("apportion_spark_committed_offset", "etl-query", "0", "flights", "0"): 5,
+    }
+
+
+def test_offsets_are_read_from_the_text_of_a_dictionary_of_older_releases(
+    listener: PrometheusListener,
+) -> None:
+    listener.onQueryProgress(progress(1, source(str(span({0: (0, 5)}).to_json()), None, rows=5)))
+    values = series(listener.text())
+    assert values["apportion_spark_committed_offset", "etl-query", "0", "flights", "0"] == 5
 
 
 def test_a_query_that_asks_its_writers_has_no_assigned_partitions_yet(
@@ -209,7 +241,7 @@ def test_nothing_is_kept_of_runs_whose_end_was_not_told(listener: PrometheusList
     for number in range(100):
         listener.onQueryProgress(progress(number, first))
     values = series(listener.text())
-    assert len(values) == 10
+    assert len(values) == 11
     # The run that is the query's now counts anew, and the end of an earlier one is not its own.
     assert values["apportion_spark_batches_total", "etl-query"] == 1
     listener.onQueryTerminated(ended(98))
@@ -222,13 +254,12 @@ def test_an_idle_query_keeps_its_batch_and_has_new_reports() -> None:
         return finished_batch(progress(1, its_source, duration_ms=duration_ms).progress)
 
     queries = ObservedQueries()
-    queries.record_idle("run", batch(1), 0)
     queries.record_batch("run", "etl-query", batch(1, rows=5), 1_000)
     before = series(prometheus_text(FAMILIES, queries.read(1_000)).decode())
-    queries.record_idle("run", batch(2, duration_ms=3), 2_000)
+    queries.record_idle("run", "etl-query", batch(2, duration_ms=3), 2_000)
     after = series(prometheus_text(FAMILIES, queries.read(2_000)).decode())
     assert after == before | {("apportion_spark_member_epoch", "etl-query", "0"): 2}
-    queries.record_idle("run", None, 3_000)
+    queries.record_idle("run", "", None, 3_000)
     assert series(prometheus_text(FAMILIES, queries.read(3_000)).decode()) == after
 
 

@@ -9,6 +9,7 @@ from apportion.spark.monitoring.source_report import (
     LogPosition,
     ReportedMember,
     SourceReport,
+    is_waiting,
     parse_report,
 )
 from apportion.topics import TopicPartition
@@ -88,3 +89,13 @@ def test_a_report_is_read_back_from_a_progress() -> None:
 )
 def test_the_latest_offset_of_another_source_is_no_report(other: Any) -> None:
     assert parse_report(other) is None
+    assert is_waiting(other) is None
+
+
+def test_a_source_waits_if_its_latest_offset_says_what_for() -> None:
+    reading = REPORT.to_json()
+    assert is_waiting(json.dumps(reading)) is False
+    assert is_waiting(json.dumps(reading | {"waitsFor": "no connection"})) is True
+    assert is_waiting('{"waitsFor":"no connection"}') is True
+    # The latest offset of Spark's own source for a topic of that name.
+    assert is_waiting('{"waitsFor":{"0":7}}') is None

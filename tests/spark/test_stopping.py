@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -12,14 +13,13 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
-from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from apportion.member.batch.span import Span, sorted_span
 from apportion.spark import run, stop
 from apportion.spark.processes import stop_requests
 from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
-from apportion.spark.queries import java_shutdown, running, stopping
-from apportion.spark.queries.java_shutdown import ShutdownHook
+from apportion.spark.queries import running, stopping
 from apportion.topics import TopicIdPartition
 
 PARTITION = TopicIdPartition("t", b"i" * 16, 0)
@@ -251,79 +251,20 @@ def test_a_second_signal_stops_at_once(
     )
 
 
-def test_a_java_process_that_ends_waits_until_the_program_has_stopped() -> None:
-    hook = ShutdownHook()
-    java = threading.Thread(target=hook.run)
-    java.start()
-    assert hook.has_begun.wait(5)
-    assert java.is_alive()
-    hook.is_over.set()
-    java.join()
-
-
-class JavaHooks:
-    """The shutdown hooks of a Java process, with what Py4J shows of it."""
-
-    def __init__(self) -> None:
-        self.registered: list[Any] = []
-        self.problem: Exception | None = None
-        manager = SimpleNamespace(
-            addShutdownHook=lambda runnable, *_limits: self.registered.append(runnable),
-            removeShutdownHook=self._remove,
-        )
-        hadoop = SimpleNamespace(ShutdownHookManager=SimpleNamespace(get=lambda: manager))
-        self._jvm = SimpleNamespace(
-            org=SimpleNamespace(
-                apache=SimpleNamespace(hadoop=SimpleNamespace(util=hadoop)),
-            ),
-            java=SimpleNamespace(
-                lang=SimpleNamespace(Thread=lambda runnable: SimpleNamespace(run=runnable.run)),
-                util=SimpleNamespace(
-                    concurrent=SimpleNamespace(TimeUnit=SimpleNamespace(SECONDS=None))
-                ),
-            ),
-        )
-        self._gateway = None
-
-    def _remove(self, runnable: Any) -> None:
-        if self.problem is not None:
-            raise self.problem
-        self.registered.remove(runnable)
-
-
-@pytest.fixture
-def java_hooks(monkeypatch: pytest.MonkeyPatch) -> JavaHooks:
-    """Those of the Java process that has started this program."""
-    hooks = JavaHooks()
-    monkeypatch.setenv(java_shutdown.STARTED_BY_JAVA, "1")
-    monkeypatch.setattr(java_shutdown, "ensure_callback_server_started", lambda _gateway: None)
-    monkeypatch.setattr(SparkContext, "_active_spark_context", hooks)
-    return hooks
-
-
-def test_java_does_not_call_a_program_that_has_ended(java_hooks: JavaHooks) -> None:
-    with java_shutdown.JavaShutdown(1) as shutdown:
-        assert (len(java_hooks.registered), shutdown.has_begun) == (1, False)
-    assert java_hooks.registered == []
-
-
-@pytest.mark.parametrize("error", [Py4JNetworkError(), ConnectionRefusedError()])
-def test_a_java_process_that_is_gone_needs_no_hook_removed(
-    java_hooks: JavaHooks, error: Exception
-) -> None:
-    java_hooks.problem = error
-    with java_shutdown.JavaShutdown(1):
-        pass
-
-
-def test_a_hook_that_java_has_called_is_left_to_it(java_hooks: JavaHooks) -> None:
-    java_hooks.problem = AssertionError("Java ends already, and removes nothing")
-    with java_shutdown.JavaShutdown(1) as shutdown:
-        java = threading.Thread(target=java_hooks.registered[0].run)
-        java.start()
-        while not shutdown.has_begun:
-            pass
-    java.join()
+def test_a_third_signal_ends_a_program_that_does_not_come_back() -> None:
+    program = (
+        "import os, signal, time\n"
+        "from apportion.spark.queries.running import StopSignals\n"
+        "with StopSignals(25):\n"
+        "    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM):\n"
+        "        os.kill(os.getpid(), number)\n"
+        "    time.sleep(60)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGTERM
+    assert (
+        ended.stderr.splitlines()[-1] == "SIGTERM: stops at once; the batch that runs is read again"
+    )
 
 
 def test_a_program_ends_with_its_queries_and_with_code_1_if_one_fails(
@@ -348,6 +289,24 @@ def test_a_program_whose_java_process_is_lost_ends_with_a_sentence(
     query.on_wait = fail
     assert run(query) == 1
     assert caplog.messages == ["Spark's Java process has ended, and the queries with it"]
+
+
+def test_a_program_that_spark_connect_tells_nothing_ends_with_a_sentence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail() -> None:
+        raise PySparkException("RPC that terminated with:\n\tstatus = UNAVAILABLE")
+
+    query: Any = Query()
+    query.on_wait = fail
+    assert run(query) == 1
+    assert caplog.messages == [
+        "Spark Connect does not tell of the queries any more: RPC that terminated with: status = "
+        "UNAVAILABLE"
+    ]
+    query._jsq = None  # as a query of a classic session has it: then the error is a defect
+    with pytest.raises(PySparkException):
+        run(query)
 
 
 def test_a_batch_that_was_not_finished_gives_code_1() -> None:

@@ -5,7 +5,10 @@ uses it does that, and may name in its texts the release that brought it. A rele
 than TESTED may work, and is not refused.
 """
 
+import ast
+import json
 import re
+from contextlib import suppress
 from importlib.abc import ResourceLoader
 from importlib.util import find_spec
 from inspect import signature
@@ -77,6 +80,17 @@ def to_utc_arrow_schema(schema: "StructType") -> "pa.Schema":
     # Until Spark 4.2, UTC was the default, and the parameter had another name.
     has_timezone = "timezone" in signature(to_arrow_schema).parameters
     return to_arrow_schema(schema, timezone="UTC") if has_timezone else to_arrow_schema(schema)
+
+
+def offset_value(text: str) -> Any:
+    """Return the value of an offset's text in a query's progress; None if it is not readable."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        # PySpark 4.0 and 4.1 show the text of a Python dictionary.
+        with suppress(ValueError, SyntaxError):
+            return ast.literal_eval(text)
+    return None
 
 
 def refuse_available_now(execution: Any) -> None:

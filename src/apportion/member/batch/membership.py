@@ -11,6 +11,7 @@ from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLossCheck
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import NotReady, NotReadyForATime
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.deleted_topics import commit_without_deleted
 from apportion.member.membership import MembershipState, View
 from apportion.member.ownership import report_adoption
@@ -62,7 +63,7 @@ class BatchMembership:
         self._data_loss = data_loss
         # the partition counts of the topics that existed when this member first asked
         self._partition_counts: dict[TopicId, int] | None = None
-        self._missing: tuple[str, ...] = ()  # the topics that did not exist then
+        self._missing = TopicChoice()  # what did not exist then, and was not assigned since
         self._session_timeout_ms: int | None = None  # as it was read last
         self.forget()
 
@@ -77,10 +78,9 @@ class BatchMembership:
         """Return whether the partition appeared after this member first saw its topic."""
         return partition.partition >= (self._partition_counts or {}).get(partition.topic_id, 0)
 
-    def missing_topics(self) -> tuple[str, ...]:
-        """Return the topics that did not exist at the start and of which the member has nothing."""
-        read = {partition.topic for partition in self.ownership.partitions}
-        return tuple(name for name in self._missing if name not in read)
+    def missing_topics(self) -> TopicChoice:
+        """Return the topics that did not exist at the start and were never this member's."""
+        return self._missing
 
     def require(self) -> Rule[View]:
         """Return the batch member's view if it was accepted within a session timeout.
@@ -130,15 +130,18 @@ class BatchMembership:
         """
         topics = yield from self._group.fetch_topics()
         self._partition_counts = {topic.id: topic.partitions for topic in topics}
-        if self._group.expression and not topics:
+        self._missing = TopicChoice(
+            tuple(name for name in self._group.topics if topics.named(name) is None),
+            "" if topics else self._group.expression,
+        )
+        if self._missing.expression:
             yield Note(
                 "warning",
-                f"no topic matches {self._group.expression} yet; those that come are read from "
+                f"no topic matches {self._missing.expression} yet; those that come are read from "
                 "their beginning",
                 ": is the pattern right?",
             )
-        self._missing = tuple(each for each in self._group.topics if topics.named(each) is None)
-        for name in self._missing:
+        for name in self._missing.names:
             yield Note(
                 "warning",
                 f"topic {name} does not exist yet; it is read from its beginning once it does",
@@ -169,6 +172,11 @@ class BatchMembership:
     def record_batch(self, owned: tuple[TopicIdPartition, ...]) -> None:
         """Record the partitions of the span that was planned."""
         self.ownership = self.ownership._replace(partitions=dict.fromkeys(owned))
+        read = {partition.topic for partition in owned}
+        self._missing = TopicChoice(
+            tuple(name for name in self._missing.names if name not in read),
+            "" if read else self._missing.expression,
+        )
 
     def require_full_assignment(
         self, until_ms: int | None = None, limit_ms: int | None = None

@@ -38,6 +38,7 @@ from apportion.member.batch.plan import (
 )
 from apportion.member.batch.queries import NotReady, ReadWriterReport
 from apportion.member.batch.span import Span
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.batch.writer_reports import FinishedBatch, WriterReport, rewound
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
@@ -94,8 +95,8 @@ class BatchPlanner:
         """The partitions of the last span, and the incarnation in which the member owns them."""
         return self._membership.ownership
 
-    def missing_topics(self) -> tuple[str, ...]:
-        """Return the topics that did not exist as the query began and of which it has nothing."""
+    def missing_topics(self) -> TopicChoice:
+        """Return the topics that did not exist as the query began and were never assigned to it."""
         return self._membership.missing_topics()
 
     def _forget_membership(self) -> None:

@@ -112,7 +112,10 @@ class BatchRetries:
         if self._last_logged:
             return self._last_logged
         missing = self._planner.missing_topics()
-        return f"{', '.join(missing)}: no such topic as the query began" if missing else ""
+        if missing.expression:
+            return f"no topic matched {missing.expression} as the query began"
+        names = ", ".join(missing.names)
+        return f"{names}: no such topic as the query began" if names else ""
 
     def stop_at_present_ends(self) -> Rule[None]:
         """Read no partition beyond its present end from now on, for trigger(availableNow=True).

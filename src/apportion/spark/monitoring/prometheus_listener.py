@@ -12,6 +12,7 @@ from pyspark.sql.streaming.listener import (
     QueryStartedEvent,
     QueryTerminatedEvent,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 
 from apportion.drive.clocks import now
@@ -21,7 +22,6 @@ from apportion.server.sockets import bind_socket
 from apportion.spark.monitoring.query_metrics import (
     FORMATS,
     ObservedQueries,
-    QueryBatch,
     QueryMetrics,
     finished_batch,
 )
@@ -33,7 +33,7 @@ class PrometheusListener(StreamingQueryListener):
     """The metrics of a session's queries, at http://HOST:PORT/metrics for Prometheus.
 
     `spark.streams.addListener(PrometheusListener(port=9405))` before the queries are started. Each
-    query with a source of apportion has series from its first micro-batch until it ends.
+    query with a source of apportion has series from its first event until it ends.
     """
 
     def __init__(self, *, port: int, host: str = "127.0.0.1") -> None:
@@ -70,27 +70,26 @@ class PrometheusListener(StreamingQueryListener):
         return FORMATS["/metrics"].write(self._metrics()).decode()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Do nothing: a query has its first metrics with its first micro-batch."""
+        """Do nothing: its progress has the first metrics of a query."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Take the metrics of a micro-batch that has ended."""
         progress = event.progress
+        run_id, name, batch = str(progress.runId), _query_name(progress), finished_batch(progress)
         with self._lock:
-            self._queries.record_batch(
-                str(progress.runId),
-                progress.name or str(progress.id),
-                finished_batch(progress),
-                now().mono_ms,
-            )
+            self._queries.record_batch(run_id, name, batch, now().mono_ms)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Take what a query that has nothing to read says of its membership."""
-        found = self._idle_sources(str(event.id), str(event.runId))
+        progress = self._idle_progress(str(event.id), str(event.runId))
+        name, found = "", None
+        if progress is not None:
+            name, found = _query_name(progress), finished_batch(progress)
         with self._lock:
-            self._queries.record_idle(str(event.runId), found, now().mono_ms)
+            self._queries.record_idle(str(event.runId), name, found, now().mono_ms)
 
-    def _idle_sources(self, query_id: str, run_id: str) -> QueryBatch | None:
-        """Return the sources of an idle query; None if Spark does not tell them.
+    def _idle_progress(self, query_id: str, run_id: str) -> StreamingQueryProgress | None:
+        """Return the progress of an idle query; None if Spark does not tell it.
 
         The event has no progress, but the query has a new one just before it.
         """
@@ -100,8 +99,7 @@ class PrometheusListener(StreamingQueryListener):
         # The query or its session has just ended, and what ends it does not wait for this.
         except (Py4JError, PySparkException):
             return None
-        is_of_run = progress is not None and str(progress.runId) == run_id
-        return finished_batch(progress) if progress is not None and is_of_run else None
+        return progress if progress is not None and str(progress.runId) == run_id else None
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Forget a query that has ended."""
@@ -114,3 +112,8 @@ class PrometheusListener(StreamingQueryListener):
     def _metrics(self) -> QueryMetrics:
         with self._lock:
             return self._queries.read(now().mono_ms)
+
+
+def _query_name(progress: StreamingQueryProgress) -> str:
+    """Return the name by which the metrics tell a query from others."""
+    return progress.name or str(progress.id)

@@ -13,8 +13,10 @@ from apportion.spark.monitoring.source_report import (
     LogPosition,
     ReportedMember,
     SourceReport,
+    is_waiting,
     parse_report,
 )
+from apportion.spark.versions import offset_value
 from apportion.topics import TopicPartition
 
 QUERY_LABELS = ("query",)
@@ -26,13 +28,14 @@ class SourceBatch(NamedTuple):
     """The part of a micro-batch that one source of a query has read.
 
     source: its place among the query's sources, from 0 on. rows: as Spark counts them.
-    report: None where Spark shows none (`source_report.py`).
+    report: None where Spark shows none (`source_report.py`). is_waiting: the same.
     """
 
     source: int
     span: Span
     rows: int
     report: SourceReport | None
+    is_waiting: bool | None
 
     @property
     def assigned_partitions(self) -> int | None:
@@ -52,8 +55,9 @@ class QueryBatch(NamedTuple):
 def finished_batch(progress: Mapping[str, Any]) -> QueryBatch:
     """Return the micro-batch of a StreamingQueryProgress."""
     sources = (
-        SourceBatch(number, span, source["numInputRows"], parse_report(source["latestOffset"]))
+        SourceBatch(number, span, source["numInputRows"], parse_report(latest), is_waiting(latest))
         for number, source in enumerate(progress["sources"])
+        for latest in [source["latestOffset"]]
         if (span := _span_or_none(source["endOffset"])) is not None
     )
     return QueryBatch(progress["batchDuration"], tuple(sources))
@@ -62,7 +66,7 @@ def finished_batch(progress: Mapping[str, Any]) -> QueryBatch:
 def _span_or_none(end_offset: Any) -> Span | None:
     """Return the span of a source's end offset; None if it is one of another kind of source."""
     try:
-        return parse_span(end_offset)
+        return parse_span(offset_value(end_offset) if isinstance(end_offset, str) else end_offset)
     except SpanError:
         return None
 
@@ -92,25 +96,32 @@ class ObservedQueries:
         """Record a micro-batch. name: of the query, or its id, unless another one runs with it."""
         if not batch.sources:
             return
-        before = self._queries.get(run_id, ObservedQuery(name, 0, {}, batch, at_ms))
+        before = self._queries.get(run_id) or self._begin(name, batch, at_ms)
+        rows = {each.source: before.rows.get(each.source, 0) + each.rows for each in batch.sources}
+        self._queries[run_id] = ObservedQuery(before.name, before.batches + 1, rows, batch, at_ms)
+
+    def record_idle(self, run_id: str, name: str, found: QueryBatch | None, at_ms: int) -> None:
+        """Record that a query has found nothing to read, as one that waits does from its start.
+
+        name: as for a batch. found: its sources as they are now, if that is known.
+        """
+        if found is None or not found.sources:
+            query = self._queries.get(run_id)
+            if query is not None:
+                self._queries[run_id] = query._replace(seen_ms=at_ms)
+            return
+        query = self._queries.get(run_id) or self._begin(name, found, at_ms)
+        last = query.last._replace(sources=found.sources)
+        self._queries[run_id] = query._replace(last=last, seen_ms=at_ms)
+
+    def _begin(self, name: str, batch: QueryBatch, at_ms: int) -> ObservedQuery:
+        """Return a query that is seen for the first time."""
         # Prometheus refuses two values of one series. A name is free again when its query has
         # ended, so another run with it is one whose end nobody has told.
         self._queries = {
             other: query for other, query in self._queries.items() if query.name != name
         }
-        rows = {each.source: before.rows.get(each.source, 0) + each.rows for each in batch.sources}
-        self._queries[run_id] = ObservedQuery(name, before.batches + 1, rows, batch, at_ms)
-
-    def record_idle(self, run_id: str, found: QueryBatch | None, at_ms: int) -> None:
-        """Record that a query has found nothing to read.
-
-        found: its sources as they are now, if that is known.
-        """
-        query = self._queries.get(run_id)
-        if query is not None:
-            sources = query.last.sources if found is None else found.sources
-            last = query.last._replace(sources=sources or query.last.sources)
-            self._queries[run_id] = query._replace(last=last, seen_ms=at_ms)
+        return ObservedQuery(name, 0, {}, batch, at_ms)
 
     def remove(self, run_id: str) -> None:
         """Forget a query, which has ended."""
@@ -131,10 +142,17 @@ class QueryMetrics(NamedTuple):
 
 
 def _of_queries(
-    value: Callable[[ObservedQuery, QueryMetrics], float],
+    value: Callable[[ObservedQuery, QueryMetrics], float | None],
 ) -> Callable[[QueryMetrics], Samples]:
-    """Return what reads one value of each query."""
-    return lambda metrics: [((query.name,), value(query, metrics)) for query in metrics.queries]
+    """Return what reads one value of each query, but not of those for which it is None."""
+
+    def samples(metrics: QueryMetrics) -> Samples:
+        for query in metrics.queries:
+            found = value(query, metrics)
+            if found is not None:
+                yield (query.name,), found
+
+    return samples
 
 
 def _of_sources(
@@ -212,7 +230,10 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         False,
         QUERY_LABELS,
         "How long the last micro-batch took, from its trigger to its commit in the checkpoint.",
-        _of_queries(lambda query, _metrics: query.last.duration_ms / 1000),
+        # A query that waits from its start has finished none.
+        _of_queries(
+            lambda query, _metrics: query.last.duration_ms / 1000 if query.batches else None
+        ),
     ),
     Family(
         "apportion_spark_batch_age_seconds",
@@ -221,6 +242,14 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         "Seconds since the query last finished a micro-batch or had nothing to read: at least the "
         "age of the batch that runs.",
         _of_queries(lambda query, metrics: (metrics.read_at_ms - query.seen_ms) / 1000),
+    ),
+    Family(
+        "apportion_spark_waiting",
+        False,
+        SOURCE_LABELS,
+        "1 while the source waits, for a broker or a topic say, and 0 while it reads; `waitsFor` "
+        "in the progress says what for.",
+        _of_sources(lambda batch, _query: batch.is_waiting),
     ),
     Family(
         "apportion_spark_rows",

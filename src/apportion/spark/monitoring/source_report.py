@@ -83,6 +83,20 @@ class SourceReport(NamedTuple):
         }
 
 
+def is_waiting(latest_offset: Any) -> bool | None:
+    """Return whether the source waits, by `sources[].latestOffset`; None if it does not say so.
+
+    latest_offset: as for `parse_report`.
+    """
+    try:
+        fields = json.loads(latest_offset) if isinstance(latest_offset, str) else latest_offset
+        if isinstance(fields.get("waitsFor"), str):
+            return True
+    except (ValueError, AttributeError):
+        return None
+    return None if parse_report(fields) is None else False
+
+
 def parse_report(latest_offset: Any) -> SourceReport | None:
     """Return the report in `sources[].latestOffset` of a query's progress; None if it is none.
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, Self
 
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.processes.plain_errors import reason_of
@@ -34,8 +34,8 @@ def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
     """Wait until SIGTERM or Ctrl-C, or until the queries end; return the program's exit code.
 
     At the signal the queries are stopped in order: the batch that runs is finished, for up to
-    `timeout_s`, and committed, and the query leaves its group. A second signal stops them at once.
-    If one query fails, the others are stopped in order.
+    `timeout_s`, and committed, and the query leaves its group. A second signal stops them at once,
+    and a third ends the program. If one query fails, the others are stopped in order.
 
     Returns 0 if every query ended in order, 1 if one failed or a batch took longer, and 128 and the
     number of the signal after a second signal. Raises ValueError outside of the main thread, which
@@ -55,6 +55,13 @@ def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
         return _run(queries, timeout_s)
     except (Py4JNetworkError, ConnectionError):
         log.error("Spark's Java process has ended, and the queries with it")
+        return FAILED
+    except PySparkException as error:
+        if any(hasattr(query, "_jsq") for query in queries):
+            raise
+        # Of a server that is gone gRPC tells in several lines.
+        reason = " ".join(str(error).split())
+        log.error("Spark Connect does not tell of the queries any more: %s", reason)
         return FAILED
 
 
@@ -124,6 +131,11 @@ class StopSignals:
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
         self.numbers.append(number)
+        if len(self.numbers) > 2:
+            # A client of Spark Connect that has lost its server asks it for ten minutes, and
+            # returns to nobody meanwhile.
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
         name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         if len(self.numbers) == 1:
             # Not by logging: its lock may be held by the code that the signal interrupts.

@@ -13,8 +13,6 @@ batch before it uncommitted in the group. Here the source is asked first to plan
 Both end with `query.stop()`, which interrupts nothing.
 """
 
-import ast
-import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -25,6 +23,7 @@ from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.spark.processes import stop_requests
 from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
 from apportion.spark.queries.checkpoints import warn_of_query
+from apportion.spark.versions import offset_value
 
 STOP_TIMEOUT_S = 300.0  # as kafka.max.poll.interval.ms: a longer batch has lost its partitions
 LEAVE_TIMEOUT_S = 10.0  # for a commit and a leave, each with its retries
@@ -195,16 +194,6 @@ def _spans(offsets: Iterable[str | None]) -> Iterator[Span]:
     """Yield those of the offsets that are spans with an id: a query may have other sources."""
     for offset in offsets:
         with suppress(SpanError):
-            span = parse_span(_json_value(offset or ""))
+            span = parse_span(offset_value(offset or ""))
             if span.id:
                 yield span
-
-
-def _json_value(offset: str) -> Any:
-    """Return the value of an offset's text, which is Python's in PySpark 4.0 and 4.1."""
-    try:
-        return json.loads(offset)
-    except ValueError:
-        with suppress(ValueError, SyntaxError):
-            return ast.literal_eval(offset)
-    return None

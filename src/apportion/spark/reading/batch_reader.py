@@ -1,7 +1,8 @@
 """`spark.read.format("apportion")`: topics read from a beginning to an end, without a membership.
 
 The offset ranges are chosen when Spark first plans a job of what was loaded. Spark keeps its tasks:
-each further action on the same `load()` reads the same ranges.
+each further action on the same `load()` reads the same ranges. Spark 4.0 keeps none, and plans each
+action anew.
 """
 
 import logging
