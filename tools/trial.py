@@ -30,6 +30,7 @@ LEFT_OUT = (
     "test_outage.py",
     "test_readme.py",
     "test_rehearsals.py",
+    "test_standalone.py",
     "test_takeover.py",
     "test_tutorial.py",
 )
