@@ -19,8 +19,8 @@ from apportion.settings import (
     fault_or_none,
     nearest_or_none,
 )
-from apportion.spark.batch_options import BatchReadOptions
-from apportion.spark.options import SparkOptions
+from apportion.spark.options.batch_read import BatchReadOptions
+from apportion.spark.options.stream import SparkOptions
 
 
 class Parent(TypedDict, total=False):

@@ -61,13 +61,13 @@ HEARTBEAT = (  # file -> what happens there
 )
 MICRO_BATCH = (
     ("spark/source.py", "Spark asks for the next offsets"),
-    ("spark/batch_member.py", "commits what Spark finished, adopts the new assignment"),
+    ("spark/membership/batch_member.py", "commits what Spark finished, adopts the new assignment"),
     ("member/batch/plan.py", "chooses an offset range for each owned partition"),
-    ("spark/slices.py", "executors read the range; nothing else is read"),
+    ("spark/reading/slices.py", "executors read the range; nothing else is read"),
     ("spark/delta.py", "the writer is called with the rows"),
-    ("spark/table.py", "fences are checked: rows that are there are dropped"),
-    ("spark/files.py", "executors write Parquet files"),
-    ("spark/table.py", "one Delta commit: the files and the new fences"),
+    ("spark/delta_sink/table.py", "fences are checked: rows that are there are dropped"),
+    ("spark/delta_sink/files.py", "executors write Parquet files"),
+    ("spark/delta_sink/table.py", "one Delta commit: the files and the new fences"),
 )
 
 

@@ -20,16 +20,16 @@ from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
 from apportion.server.metric_families import series_name
 from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
-from apportion.spark import query_metrics
-from apportion.spark.batch_options import BatchQueryOptions
-from apportion.spark.foreign_options import (
+from apportion.spark.monitoring import query_metrics
+from apportion.spark.options.batch_read import BatchQueryOptions
+from apportion.spark.options.foreign import (
     REFUSED_EVERYWHERE,
     REFUSED_IN_BATCH_READS,
     REFUSED_IN_STREAMS,
 )
-from apportion.spark.options import QueryOptions, SparkOptions
-from apportion.spark.security_options import KafkaSecurityOptions
-from apportion.spark.topic_options import ProducerOptions
+from apportion.spark.options.security import KafkaSecurityOptions
+from apportion.spark.options.stream import QueryOptions, SparkOptions
+from apportion.spark.options.topic_write import ProducerOptions
 
 HEAD = """# Settings and options
 

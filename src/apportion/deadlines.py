@@ -6,7 +6,7 @@ stale.
 """
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
 Key = tuple[Any, ...]
@@ -48,6 +48,12 @@ class Deadlines:
 
     def next_at(self) -> int | None:
         """Return the earliest deadline; None if there is none."""
+        if not self._heap:
+            return None
+        top_ms, key = self._heap[0]
+        # Asked in every step, and most steps move no deadline that is the earliest.
+        if self._at.get(key) == top_ms == self._queued.get(key):
+            return top_ms
         self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
@@ -90,12 +96,12 @@ class Deadlines:
             true_ms = at.get(key)
             if true_ms == top_ms:
                 return
-            heappop(heap)
             if true_ms is None:
+                heappop(heap)
                 del queued[key]
             else:
                 queued[key] = true_ms
-                heappush(heap, (true_ms, key))
+                heapreplace(heap, (true_ms, key))
 
     def _rebuild(self) -> None:
         """Reduce the heap to one entry for each armed key."""

@@ -228,7 +228,7 @@ def test_files_naming_the_module_run_first_and_other_spark_sessions_not_at_all(
         "coord/test_laws.py": "from apportion.coord.least_of import least\n",
         "node/test_node.py": "from apportion.coord.least import least\n",
         "spark/test_files.py": "",
-        "spark/test_query.py": "from apportion.spark.files import read\n",
+        "spark/test_query.py": "from apportion.spark.files import read\nSparkSession.builder\n",
     }.items():
         (root / "tests" / name).parent.mkdir(exist_ok=True)
         (root / "tests" / name).write_text(text)

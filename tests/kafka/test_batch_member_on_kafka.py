@@ -9,8 +9,8 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import EMPTY_SPAN
-from apportion.spark.batch_member import BatchMember
-from apportion.spark.options import SourceOptions
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.options.stream import SourceOptions
 from apportion.testing.kafka import RealKafka
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch

@@ -15,8 +15,8 @@ from apportion.errors import Code, Refused
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.membership import TopicDescription
-from apportion.spark.batch_member import BatchMember
-from apportion.spark.options import SourceOptions
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.options.stream import SourceOptions
 from apportion.testing.kafka import RealKafka
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch

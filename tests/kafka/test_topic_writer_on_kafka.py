@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from apportion.client.cluster import Cluster
-from apportion.spark.topic_options import TopicWriterOptions
-from apportion.spark.topic_producer import TopicProducer
+from apportion.spark.options.topic_write import TopicWriterOptions
+from apportion.spark.topic_sink.producer import TopicProducer
 from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of, java_program
 from tests.kafka.secured import PASSWORD, SCRAM, Secured
 from tests.spark.secrets import settings

@@ -6,7 +6,7 @@ from typing import Any
 
 from apportion.machine import Ticket
 from apportion.node.settings import BrokerSettings
-from apportion.server.connection import OpenConnection
+from apportion.server.request_receiver import OpenConnection
 from apportion.server.server import Server
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest

@@ -11,7 +11,7 @@ import uvloop
 
 from apportion.machine import Caller
 from apportion.node.settings import BrokerSettings
-from apportion.server.connection import ResponseSlot, ServerConnection
+from apportion.server.request_receiver import RespondingConnection, ResponseSlot
 from apportion.server.server import Server
 from apportion.wire.messages.metadata import MetadataRequest
 from tests.certificates import Authority, Issued, written
@@ -40,7 +40,7 @@ class WatchedServer(Server):
         self.callers: list[Caller] = []
 
     def submit(
-        self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller
+        self, connection: RespondingConnection, slot: ResponseSlot, request: Any, caller: Caller
     ) -> None:
         self.callers.append(caller)
         super().submit(connection, slot, request, caller)

@@ -24,8 +24,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from apportion.spark import delta, run
-from apportion.spark.admission_control import ReadLimit, suited_to_spark
-from apportion.spark.options import SourceOptions
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.reading.admission_control import ReadLimit, suited_to_spark
 from apportion.spark.source import GroupSource, GroupStreamReader
 
 # a JVM that lives for a minute starts with a third less work

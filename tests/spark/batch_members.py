@@ -8,8 +8,8 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import Span
-from apportion.spark.batch_member import BatchMember
-from apportion.spark.options import SourceOptions
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.options.stream import SourceOptions
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 

@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import Span, sorted_span
 from apportion.spark.delta import Writer
-from apportion.spark.files import REPORT_SCHEMA
-from apportion.spark.query_introspection import SourceReading
+from apportion.spark.delta_sink.files import REPORT_SCHEMA
+from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 
 TOPIC_ID = bytes(range(16))

@@ -10,13 +10,13 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark.admission_control import (
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.reading.admission_control import (
     ONE_BATCH,
     WRAPPED,
     ReaderWithoutStart,
     suited_to_spark,
 )
-from apportion.spark.options import SourceOptions
 from apportion.spark.source import GroupStreamReader
 from apportion.spark.versions import UnsupportedTrigger
 from apportion.topics import TopicIdPartition, partitions_of

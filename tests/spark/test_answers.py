@@ -2,7 +2,7 @@
 
 from apportion.client.member_answers import ANSWERS
 from apportion.member.batch import topic_choice
-from apportion.spark.batch_member import BatchMember
+from apportion.spark.membership.batch_member import BatchMember
 from tests.member.asked import BATCHES, asked_by
 
 

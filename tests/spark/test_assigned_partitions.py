@@ -8,9 +8,9 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN, Span
-from apportion.spark.batch_member import BatchMember
-from apportion.spark.options import SourceOptions
-from apportion.spark.source_report import LogPosition, SourceReport
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.monitoring.source_report import LogPosition, SourceReport
+from apportion.spark.options.stream import SourceOptions
 from apportion.topics import TopicIdPartition, partitions_of
 from tests.client import changes
 from tests.spark.batch_members import produce

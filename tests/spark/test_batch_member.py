@@ -19,7 +19,7 @@ from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.classic.generation import NO_GENERATION, Generation
 from apportion.member.classic.requests import ClassicSettings, join_request, sync_request
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark.batch_member import BatchMember
+from apportion.spark.membership.batch_member import BatchMember
 from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment

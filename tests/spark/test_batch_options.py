@@ -9,10 +9,10 @@ from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.security.client_security import PLAINTEXT
-from apportion.spark.batch_options import BatchOptions, loaded_options
-from apportion.spark.option_values import OptionError
-from apportion.spark.options import SourceOptions
-from apportion.spark.slices import TaskLimits
+from apportion.spark.options.batch_read import BatchOptions, loaded_options
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.options.task_limits import TaskLimits
+from apportion.spark.options.values import OptionError
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "subscribe": "flights"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apportion.spark import guard, run, stop
-from apportion.spark.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.queries.checkpoints import warn_of_temporary_checkpoint
 
 
 def execution(run_id: str, root: str, name: str | None = None) -> SimpleNamespace:

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from apportion.spark.client_ids import member_client_id
-from apportion.spark.options import SourceOptions
+from apportion.spark.membership.client_ids import member_client_id
+from apportion.spark.options.stream import SourceOptions
 
 GIVEN = {"kafka.bootstrap.servers": "b:9092", "kafka.group.id": "g", "subscribe": "t"}
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, seeds, stop
-from apportion.spark.source_report import SourceReport, parse_report
+from apportion.spark.monitoring.source_report import SourceReport, parse_report
 from apportion.topics import partitions_of
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
 from tests.spark.harness import ROOT, Pipeline, until

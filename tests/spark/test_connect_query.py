@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import Span, sorted_span
-from apportion.spark.connect_query import ConnectQuery, ConnectRefused
-from apportion.spark.options import SourceOptions
-from apportion.spark.planned_batches import PlannedBatchFile
-from apportion.spark.query_introspection import SourceReading
-from apportion.spark.source_columns import load_id, source_columns
-from apportion.spark.stateless import StatefulQuery
+from apportion.spark.delta_sink.connect_query import ConnectQuery, ConnectRefused
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.queries.introspection import SourceReading
+from apportion.spark.queries.planned_batches import PlannedBatchFile
+from apportion.spark.queries.stateless import StatefulQuery
+from apportion.spark.reading.source_columns import load_id, source_columns
 from apportion.topics import TopicIdPartition
 from tests.spark.micro_batches import TOPIC_ID
 from tests.spark.printed_plans import (

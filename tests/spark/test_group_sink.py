@@ -15,8 +15,8 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import AnotherSink
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark import handover
-from apportion.spark.batch_member import BatchMember
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.processes import handover
 from apportion.topics import TopicIdPartition, partitions_of
 from tests.spark.batch_members import (
     SHORT_SESSIONS,

@@ -10,10 +10,10 @@ import pytest
 
 from apportion.member.batch.span import Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
-from apportion.spark import handover
-from apportion.spark.options import SourceOptions
-from apportion.spark.planned_batches import PlannedBatchFile, planned_batches
-from apportion.spark.private_files import NoPrivateDirectory
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.processes import handover
+from apportion.spark.processes.private_files import NoPrivateDirectory
+from apportion.spark.queries.planned_batches import PlannedBatchFile, planned_batches
 from apportion.topics import TopicIdPartition
 
 QUESTION = Span("asked", {TopicIdPartition("t", b"i" * 16, 0): (5, 5)}, question_number=1)

@@ -8,7 +8,7 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import EMPTY_SPAN
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark.batch_member import BatchMember
+from apportion.spark.membership.batch_member import BatchMember
 from apportion.topics import partitions_of
 from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce
 

@@ -5,13 +5,13 @@ import re
 import subprocess
 import sys
 
-from apportion.spark.log_lines import SparkLine
+from apportion.spark.monitoring.log_lines import SparkLine
 from tests.spark.harness import Pipeline, until
 
 PROGRAM = """
 import logging
 {setup}
-from apportion.spark.log_lines import log_like_spark
+from apportion.spark.monitoring.log_lines import log_like_spark
 log_like_spark()
 logging.getLogger("apportion.spark").warning("group g: topic %s does not exist yet", "flihgts")
 logging.getLogger("apportion.session").info("not shown")
@@ -20,8 +20,8 @@ REBALANCE = """
 import logging
 {setup}
 from apportion.member.batch.membership import BatchOwnership
-from apportion.spark.log_lines import log_like_spark
-from apportion.spark.rebalance_lines import GroupName, RebalanceLines
+from apportion.spark.monitoring.log_lines import log_like_spark
+from apportion.spark.monitoring.rebalance_lines import GroupName, RebalanceLines
 log_like_spark()
 RebalanceLines(GroupName("g")).log_change(BatchOwnership(1, {{}}), 1)
 logging.getLogger("apportion.session").info("not shown")

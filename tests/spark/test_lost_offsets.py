@@ -19,10 +19,10 @@ from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import metadata_of
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark.batch_member import BatchMember
 from apportion.spark.delta import Writer
-from apportion.spark.options import SourceOptions
-from apportion.spark.query_introspection import SourceReading
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.delete_records import (

@@ -6,9 +6,9 @@ from apportion.member.assignors.builtin import RoundRobin, Sticky
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
-from apportion.spark.option_values import OptionError
-from apportion.spark.options import SourceOptions
-from apportion.spark.slices import TaskLimits
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.options.task_limits import TaskLimits
+from apportion.spark.options.values import OptionError
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}

@@ -6,8 +6,8 @@ import pytest
 
 from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.spark.ownership import explain_lost_offsets, table_location
-from apportion.spark.query_introspection import SourceReading
+from apportion.spark.delta_sink.ownership import explain_lost_offsets, table_location
+from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 
 PARTITION = TopicIdPartition("t", b"i" * 16, 0)

@@ -7,11 +7,11 @@ import pytest
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.group_claims import AnotherSink
-from apportion.spark.connect_query import ConnectRefused
-from apportion.spark.option_values import OptionError
-from apportion.spark.plain_errors import HIDE, reason_of, without_traceback
-from apportion.spark.plan_text import PlanNotShown
-from apportion.spark.private_files import NoPrivateDirectory
+from apportion.spark.delta_sink.connect_query import ConnectRefused
+from apportion.spark.options.values import OptionError
+from apportion.spark.processes.plain_errors import HIDE, reason_of, without_traceback
+from apportion.spark.processes.private_files import NoPrivateDirectory
+from apportion.spark.queries.plan_text import PlanNotShown
 
 
 def raise_within(error: Exception) -> None:
@@ -83,7 +83,7 @@ IN_A_WRITER = """An exception was raised by the Python Proxy. Return Message: Tr
     [
         (IN_A_SOURCE, "group g: not let in"),
         (f"{IN_A_WRITER}ValueError: no offsets\nin it\n", "ValueError: no offsets in it"),
-        (f"{IN_A_WRITER}apportion.spark.stateless.StatefulQuery: a state\n", "a state"),
+        (f"{IN_A_WRITER}apportion.spark.queries.stateless.StatefulQuery: a state\n", "a state"),
         ("[CONCURRENT_STREAM_LOG_UPDATE] twice", "[CONCURRENT_STREAM_LOG_UPDATE] twice"),
     ],
 )

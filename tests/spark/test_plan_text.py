@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.spark.plan_text import PlanNotShown, PrintedPlan, printed_plan
+from apportion.spark.queries.plan_text import PlanNotShown, PrintedPlan, printed_plan
 from tests.spark.printed_plans import (
     RELATION,
     RUN,

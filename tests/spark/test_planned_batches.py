@@ -15,11 +15,11 @@ import pytest
 from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import Span, parse_span, sorted_span
-from apportion.spark.admission_control import ReadAllAvailable
-from apportion.spark.options import SourceOptions
-from apportion.spark.planned_batches import BatchNotLeft, PlannedBatchFile, planned_batches
-from apportion.spark.private_files import create_directory
-from apportion.spark.query_introspection import SourceReading
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.processes.private_files import create_directory
+from apportion.spark.queries.introspection import SourceReading
+from apportion.spark.queries.planned_batches import BatchNotLeft, PlannedBatchFile, planned_batches
+from apportion.spark.reading.admission_control import ReadAllAvailable
 from apportion.spark.source import GroupStreamReader
 from apportion.topics import TopicIdPartition, partitions_of
 from tests.spark.batch_members import produce
@@ -35,8 +35,8 @@ OPTIONS = {
 HELD_BY_A_PROCESS = """
 import sys
 from apportion.member.batch.span import Span
-from apportion.spark.options import SourceOptions
-from apportion.spark.planned_batches import PlannedBatchFile
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.queries.planned_batches import PlannedBatchFile
 
 planned = PlannedBatchFile(sys.argv[1], SourceOptions.parse({options}))
 planned.write(Span("of the other process", {{}}))

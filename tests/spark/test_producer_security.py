@@ -23,9 +23,9 @@ from apportion.broker import AclBinding, AclOperation, BrokerSecurity, EmbeddedB
 from apportion.client.cluster import Cluster
 from apportion.client.security_options import client_security
 from apportion.security.claims import unsecured_token
-from apportion.spark.topic_options import TopicWriterOptions
-from apportion.spark.topic_producer import TopicProducer
-from apportion.spark.topic_records import NotWritten
+from apportion.spark.options.topic_write import TopicWriterOptions
+from apportion.spark.topic_sink.producer import TopicProducer
+from apportion.spark.topic_sink.records import NotWritten
 from tests.certificates import written
 from tests.node.acl_requests import acl
 from tests.spark.test_topic_producer import read, record, refusal

@@ -6,7 +6,7 @@ from typing import Any
 from apportion.member.batch.span import sorted_span
 from apportion.security.client_security import ClientSecurity, TlsSettings
 from apportion.security.key_stores import KeyStore, StoreKind
-from apportion.spark.query_introspection import SourceReading, readings
+from apportion.spark.queries.introspection import SourceReading, readings
 from apportion.topics import TopicIdPartition
 from tests.spark.micro_batches import TOPIC_ID
 

@@ -17,18 +17,18 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
 )
 
-import apportion.spark.prometheus_listener
+import apportion.spark.monitoring.prometheus_listener
 from apportion.machine import Instant
 from apportion.member.batch.span import Span
 from apportion.server.metric_families import prometheus_text, series_name
 from apportion.spark import PrometheusListener
-from apportion.spark.query_metrics import (
+from apportion.spark.monitoring.query_metrics import (
     FAMILIES,
     ObservedQueries,
     QueryBatch,
     finished_batch,
 )
-from apportion.spark.source_report import LogPosition, ReportedMember, SourceReport
+from apportion.spark.monitoring.source_report import LogPosition, ReportedMember, SourceReport
 from apportion.topics import TopicIdPartition, TopicPartition
 
 FLIGHTS = bytes(15) + b"\x01"
@@ -246,7 +246,7 @@ def test_the_age_of_the_batch_begins_anew_with_each_event(
 ) -> None:
     clock_ms = [1_000]
     monkeypatch.setattr(
-        apportion.spark.prometheus_listener, "now", lambda: Instant(clock_ms[-1], 0)
+        apportion.spark.monitoring.prometheus_listener, "now", lambda: Instant(clock_ms[-1], 0)
     )
     listener.onQueryIdle(QueryIdleEvent(UUID(int=1001), UUID(int=1), "2026-11-26"))
     assert ages(listener) == []

@@ -11,9 +11,9 @@ from apportion.client.cluster import Cluster
 from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.offset_times import NoRecordAtTime
 from apportion.member.batch.span import EMPTY_SPAN
-from apportion.spark.batch_member import BatchMember
-from apportion.spark.batch_reader import BatchReader
-from apportion.spark.options import SourceOptions
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.reading.batch_reader import BatchReader
 from apportion.spark.source import GroupSource
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch

@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.member.batch.membership import BatchOwnership
-from apportion.spark.rebalance_lines import GroupName, RebalanceLines, rebalance_text
+from apportion.spark.monitoring.rebalance_lines import GroupName, RebalanceLines, rebalance_text
 from apportion.topics import TopicIdPartition
 
 FLIGHTS, ORDERS = bytes(15) + b"\x01", bytes(15) + b"\x02"

@@ -15,9 +15,9 @@ from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark import stop_requests
-from apportion.spark.batch_member import BatchMember
-from apportion.spark.stop_requests import StopRequest
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.processes import stop_requests
+from apportion.spark.processes.stop_requests import StopRequest
 from apportion.topics import TopicPartition, partitions_of, ranges
 from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce
 

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import sorted_span
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark.option_values import OptionError
-from apportion.spark.options import SourceOptions
-from apportion.spark.slices import (
-    MOST_TASKS,
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.options.task_limits import MOST_TASKS, TaskLimits
+from apportion.spark.options.values import OptionError
+from apportion.spark.reading.slices import (
     OFFSETS_A_TASK,
     PartitionSlice,
-    TaskLimits,
     TaskSlices,
     divide,
     read_task,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from apportion.spark.source_columns import LOAD_KEY, load_id, source_columns, without_load
+from apportion.spark.reading.source_columns import LOAD_KEY, load_id, source_columns, without_load
 
 NAMES = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
 

@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from apportion.spark.source_report import LogPosition, ReportedMember, SourceReport, parse_report
+from apportion.spark.monitoring.source_report import (
+    LogPosition,
+    ReportedMember,
+    SourceReport,
+    parse_report,
+)
 from apportion.topics import TopicPartition
 
 REPORT = SourceReport(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from apportion.member.batch.span import Span
-from apportion.spark import stop_requests
-from apportion.spark.private_files import private_directory
-from apportion.spark.stop_requests import StopAnswer, StopRequest
+from apportion.spark.processes import stop_requests
+from apportion.spark.processes.private_files import private_directory
+from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
 from apportion.topics import TopicIdPartition
 
 SPAN = Span("c", {TopicIdPartition("t", b"i" * 16, 0): (5, 9)}, ("/lake/t",))

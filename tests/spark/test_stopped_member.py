@@ -15,11 +15,11 @@ from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark import stop_requests
-from apportion.spark.batch_member import BatchMember
-from apportion.spark.private_files import create_directory, digest, private_directory
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.processes import stop_requests
+from apportion.spark.processes.private_files import create_directory, digest, private_directory
+from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
 from apportion.spark.source import GroupStreamReader
-from apportion.spark.stop_requests import StopAnswer, StopRequest
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest

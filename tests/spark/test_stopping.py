@@ -15,9 +15,11 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
 from apportion.member.batch.span import Span, sorted_span
-from apportion.spark import java_shutdown, run, running, stop, stop_requests, stopping
-from apportion.spark.java_shutdown import ShutdownHook
-from apportion.spark.stop_requests import StopAnswer, StopRequest
+from apportion.spark import run, stop
+from apportion.spark.processes import stop_requests
+from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
+from apportion.spark.queries import java_shutdown, running, stopping
+from apportion.spark.queries.java_shutdown import ShutdownHook
 from apportion.topics import TopicIdPartition
 
 PARTITION = TopicIdPartition("t", b"i" * 16, 0)

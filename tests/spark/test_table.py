@@ -14,14 +14,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from apportion.spark.delta import clean
-from apportion.spark.files import (
+from apportion.spark.delta_sink.files import (
     OffsetWindow,
     PartFileWriter,
     WrittenFile,
     delete_files,
     rewrite_part_files,
 )
-from apportion.spark.table import CommitConflict, TableAttempt
+from apportion.spark.delta_sink.table import CommitConflict, TableAttempt
 from apportion.topics import TopicPartition
 
 ROWS = pa.schema(
@@ -295,7 +295,7 @@ def test_a_directory_that_cannot_be_written_is_refused_with_its_path(tmp_path: P
     path = f"{tmp_path}/lake"
     program = (
         "import os, sys, pyarrow\n"
-        "from apportion.spark.table import TableAttempt\n"
+        "from apportion.spark.delta_sink.table import TableAttempt\n"
         "if os.geteuid() == 0: os.seteuid(65534)\n"
         "try: TableAttempt.on(sys.argv[1], None, pyarrow.schema([('city', pyarrow.string())]))\n"
         "except OSError as error: print(error)\n"

@@ -5,8 +5,8 @@ import pickle
 import pytest
 
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
-from apportion.spark.option_values import OptionError
-from apportion.spark.topic_options import TopicWriterOptions
+from apportion.spark.options.topic_write import TopicWriterOptions
+from apportion.spark.options.values import OptionError
 
 GOOD = {"kafka.bootstrap.servers": "h:9092"}
 DEFAULTS: dict[str, str | int] = {

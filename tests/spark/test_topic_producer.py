@@ -14,15 +14,15 @@ from pyspark.sql.types import StructType
 from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
 from apportion.settings import declared
-from apportion.spark.topic_options import LEVELS, ProducerOptions, TopicWriterOptions
-from apportion.spark.topic_producer import (
+from apportion.spark.options.topic_write import LEVELS, ProducerOptions, TopicWriterOptions
+from apportion.spark.topic_sink.producer import (
     PRODUCERS_OF_A_WORKER,
     TopicProducer,
     forget_producer,
     worker_producer,
 )
-from apportion.spark.topic_records import NotWritten, OutgoingRecord, record_columns
-from apportion.spark.topic_writer import TopicWriter, batch_writer
+from apportion.spark.topic_sink.records import NotWritten, OutgoingRecord, record_columns
+from apportion.spark.topic_sink.writer import TopicWriter, batch_writer
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 OF_SEVEN = {

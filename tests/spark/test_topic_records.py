@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from apportion.spark.topic_records import (
+from apportion.spark.topic_sink.records import (
     ColumnPlaces,
     NotWritten,
     record_columns,

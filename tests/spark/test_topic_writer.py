@@ -127,7 +127,7 @@ def test_a_wrong_write_is_refused_before_a_task_runs(
 ) -> None:
     frame = spark.range(1).selectExpr("'v' AS value")
     wrong = "[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: "
-    before = f"{wrong}apportion.spark.topic_records."
+    before = f"{wrong}apportion.spark.topic_sink.records."
     after = "\n SQLSTATE: 38000"
     assert said_at_plan(lambda: write(frame)) == (
         f"{before}NotWritten: no row says its topic: set the option topic, as in "
@@ -138,7 +138,7 @@ def test_a_wrong_write_is_refused_before_a_task_runs(
         f"name is right, or create it; a write creates no topic{after}"
     )
     assert said_at_plan(lambda: write(frame, topic=target, **{"kafka.acks": "0"})) == (
-        f"{wrong}apportion.spark.option_values.OptionError: option kafka.acks is '0': give all or "
+        f"{wrong}apportion.spark.options.values.OptionError: option kafka.acks is '0': give all or "
         f"-1: with less, a record could be lost after it was taken for written.{after}"
     )
     assert said_at_plan(
@@ -161,8 +161,8 @@ def test_a_record_that_fails_ends_the_job_with_a_sentence(
         write(frame)
     assert str(failure.value) == (
         "An exception was thrown from the Python worker:\n"
-        f"apportion.spark.topic_records.NotWritten: topic {target}: column partition is 3 in a "
-        "row, and the topic has partitions 0 to 2: choose one of these, or add partitions"
+        f"apportion.spark.topic_sink.records.NotWritten: topic {target}: column partition is 3 in "
+        "a row, and the topic has partitions 0 to 2: choose one of these, or add partitions"
     )
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import LostOffsets, sorted_span
 from apportion.spark.delta import Writer
-from apportion.spark.query_introspection import SourceReading
+from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 from tests.spark.micro_batches import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
 

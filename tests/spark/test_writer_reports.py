@@ -8,8 +8,8 @@ import pytest
 from apportion.member.batch.span import LostOffsets, Span, sorted_span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.group_claims import AnotherSink
-from apportion.spark import handover
 from apportion.spark.delta import Writer
+from apportion.spark.processes import handover
 from apportion.topics import TopicIdPartition
 from tests.spark.micro_batches import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
 

@@ -4,11 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from apportion.spark.writer_work import WriterWork
+from apportion.spark.delta_sink.writer_work import WriterWork
 
 WRITES_PAST_THE_END = """
 import hashlib, threading
-from apportion.spark.writer_work import WRITER_WORK
+from apportion.spark.delta_sink.writer_work import WRITER_WORK
 
 begun = threading.Event()
 
@@ -43,7 +43,7 @@ def let_go_on():
 
 atexit.register(let_go_on)  # before the import: so it runs after what the module has registered
 
-from apportion.spark.writer_work import WRITER_WORK
+from apportion.spark.delta_sink.writer_work import WRITER_WORK
 
 @WRITER_WORK.running()
 def write(table):
@@ -64,8 +64,8 @@ begun.wait()
 CLEANING = """
 import sys, threading
 from collections.abc import Mapping
-from apportion.spark.table_cleaning import DailyCleaning
-from apportion.spark.writer_work import WRITER_WORK
+from apportion.spark.delta_sink.table_cleaning import DailyCleaning
+from apportion.spark.delta_sink.writer_work import WRITER_WORK
 
 begun = threading.Event()
 

@@ -73,10 +73,8 @@ def checked_joiner(arrived: Arrived, settings: GroupSettings) -> Joiner:
         raise Refused(
             Code.INVALID_SESSION_TIMEOUT, f"SessionTimeoutMs must be from {least_ms} to {most_ms}."
         )
-    if not all(
-        fits_in_key(text)
-        for text in (request.protocol_type, *(protocol.name for protocol in request.protocols))
-    ):
+    names = [request.protocol_type, *[protocol.name for protocol in request.protocols]]
+    if not all(map(fits_in_key, names)):
         raise Refused(Code.INVALID_REQUEST, "The name of a protocol is too long.")
     instance_id = request.group_instance_id
     # of a new member's id

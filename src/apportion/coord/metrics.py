@@ -87,7 +87,7 @@ def observe(ledger: Ledger, actions: Iterable[Any], now: Instant) -> None:
         for record in action.records
         if type(record.key) is not groups.OffsetCommitKey
     ]
-    if not written:  # as in every steady heartbeat
+    if not written:
         return
     changed: dict[str, None] = {}
     # A classic group whose members go on in a consumer group brings an epoch and a target along:

@@ -309,7 +309,8 @@ class Shard:
     def _close(self, turn: Turn) -> list[ShardAction]:
         """Return the actions of the step, and count what it has done to groups."""
         actions = turn.close()
-        metrics.observe(self.ledger, actions, turn.now)
+        if turn.has_written:  # not in a steady heartbeat
+            metrics.observe(self.ledger, actions, turn.now)
         return actions
 
     def _answer(self, turn: Turn, arrived: Arrived) -> None:

@@ -58,6 +58,7 @@ class Turn:
     __slots__ = (
         "_actions",
         "_apply",
+        "_has_written",
         "_on_members_leaving",
         "_own_settings",
         "_unappended",
@@ -100,13 +101,14 @@ class Turn:
         self.settings = settings
         self._own_settings = own_settings
         self.topics = topics
+        self._has_written = False
         self._unappended: list[CoordinatorRecord] = []
         self._actions: list[ShardAction] = []
 
     @property
     def has_written(self) -> bool:
         """True once the step has emitted a record; from then on it may not refuse its request."""
-        return bool(self._unappended) or any(isinstance(action, Append) for action in self._actions)
+        return self._has_written
 
     def settings_of(self, group_id: str) -> GroupSettings:
         """Return the settings that hold in a group, of which it may have some of its own."""
@@ -118,6 +120,7 @@ class Turn:
         # Not yet an action: records of one step with no reply between them make one append, so one
         # batch.
         self._unappended.append(record)
+        self._has_written = True
 
     def emit_all(self, records: Iterable[CoordinatorRecord]) -> None:
         """Emit the records in their order."""

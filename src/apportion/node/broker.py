@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
-from apportion.machine import Arrived, Instant
+from apportion.machine import Abandon, Arrived, Compute, Instant, Note
 from apportion.node.authorization.denials import Denials
 from apportion.node.authorizer_settings import super_users_of
 from apportion.node.delayed_fetches import DelayedFetches
@@ -39,6 +39,7 @@ class BrokerContext:
     """The state that the handlers of data requests read and write.
 
     Groups are in the coordinators instead. denials: what is to be logged of refused requests.
+    undelayed: the log lines, computations and their ends of this step, which wait for no flush.
     """
 
     advertised: Advertised
@@ -48,6 +49,7 @@ class BrokerContext:
     delayed_fetches: DelayedFetches
     deadlines: Deadlines
     denials: Denials = field(default_factory=Denials)
+    undelayed: list[Abandon | Compute | Note] = field(default_factory=list)
 
     @property
     def settings(self) -> BrokerSettings:

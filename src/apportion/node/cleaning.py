@@ -8,10 +8,10 @@ and why a power loss cannot hurt it, is explained in `store/compact.py`.
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from apportion.deadlines import Deadlines, Key
+from apportion.deadlines import Key
 from apportion.machine import Instant, Note
+from apportion.node.broker import BrokerContext
 from apportion.node.config_entries import OFFSETS_TOPIC, TOPIC_SETTINGS
-from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition
 from apportion.store.compact import CleanerPause, clean_log, is_dirty_enough
 from apportion.store.disk import Damaged, DiskError
@@ -54,16 +54,14 @@ class CleaningJob:
 class Cleaner:
     """The cleaning under way, and the partitions that wait for theirs."""
 
-    __slots__ = ("_damaged", "_deadlines", "_flush_gate", "_job", "_notes", "_waiting")
+    __slots__ = ("_broker", "_damaged", "_job", "_waiting")
 
-    def __init__(self, deadlines: Deadlines, flush_gate: FlushGate) -> None:
+    def __init__(self, broker: BrokerContext) -> None:
         """Begin the log cleaner of `__consumer_offsets` with no partition to clean."""
-        self._deadlines = deadlines
-        self._flush_gate = flush_gate
+        self._broker = broker
         self._job: CleaningJob | None = None
         self._waiting: dict[Partition, None] = {}  # an ordered set
         self._damaged: dict[Partition, None] = {}  # likewise; they are not tried again
-        self._notes: list[Note] = []
 
     def consider(self, partition: Partition, now: Instant) -> None:
         """Queue a partition of `__consumer_offsets` for log compaction if enough of it is dirty.
@@ -97,17 +95,19 @@ class Cleaner:
         if job is None:
             return
         # A step that fails between two changes of the files is rolled back like any other write.
-        self._flush_gate.begin_write(job.partition)
+        self._broker.flush_gate.begin_write(job.partition)
         try:
             pause = next(job.steps, None)
         except Damaged as error:
             # Not again: each try would read the whole log up to the same bytes.
             self._damaged[job.partition] = None
-            self._notes.append(Note("error", f"{job.name} cannot be cleaned: {error}"))
+            self._broker.undelayed.append(Note("error", f"{job.name} cannot be cleaned: {error}"))
         except DiskError as error:
             self._waiting[job.partition] = None
             self._arm(now.mono_ms + RETRY_MS)
-            self._notes.append(Note("warning", f"{job.name} is not cleaned for now: {error}"))
+            self._broker.undelayed.append(
+                Note("warning", f"{job.name} is not cleaned for now: {error}")
+            )
         else:
             self._step_ended(pause, job, now)
         if self._job is None and self._waiting:
@@ -132,24 +132,19 @@ class Cleaner:
         if self._job is None and self._waiting:
             self._arm(now.mono_ms + RETRY_MS)
 
-    def take_notes(self) -> list[Note]:
-        """Return the log cleaner's log lines since the last call, and forget them."""
-        notes, self._notes = self._notes, []
-        return notes
-
     def _step_ended(self, pause: CleanerPause | None, job: CleaningJob, now: Instant) -> None:
         """Go on after a step of a log cleaning. pause: why it stopped; None when all is done."""
         if pause is None:
             text = (
                 f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
             )
-            self._notes.append(Note("info", text))
+            self._broker.undelayed.append(Note("info", text))
             self.consider(job.partition, now)  # it may have grown meanwhile
             return
         self._job = job
         if pause is CleanerPause.FLUSH:
             # By the same flush as everybody's writes: a cleaning costs no sync of its own.
-            job.flush_seq = self._flush_gate.wrote(job.partition)
+            job.flush_seq = self._broker.flush_gate.wrote(job.partition)
         else:
             self._arm(now.mono_ms + PAUSE_MS)
 
@@ -164,5 +159,5 @@ class Cleaner:
 
     def _arm(self, at_ms: int) -> None:
         """Arm the next step of log cleaning, unless it is armed already."""
-        if CLEANING not in self._deadlines:
-            self._deadlines.arm(CLEANING, at_ms)
+        if CLEANING not in self._broker.deadlines:
+            self._broker.deadlines.arm(CLEANING, at_ms)

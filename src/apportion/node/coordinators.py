@@ -21,7 +21,6 @@ from apportion.machine import (
     Compute,
     Gone,
     Instant,
-    Note,
     Reply,
     Tick,
     Ticket,
@@ -76,7 +75,6 @@ class Coordinators:
         "_send_reply",
         "_split_requests",
         "_stepped",
-        "_undelayed",
         "heartbeats",
     )
 
@@ -93,8 +91,6 @@ class Coordinators:
         )
         self._hosted: dict[int, HostedShard] = {}
         self._stepped: list[HostedShard] = []  # since the last `confirm`
-        # since the last `take_undelayed`: what no flush has to precede
-        self._undelayed: list[Abandon | Compute | Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
         """Hand a group request to the coordinator shard of its group, or its parts to several."""
@@ -230,11 +226,6 @@ class Coordinators:
         """Return the shards with the partitions of their logs, in the order of loading."""
         return ((hosted.partition, hosted.shard) for hosted in self._hosted.values())
 
-    def take_undelayed(self) -> Iterable[Abandon | Compute | Note]:
-        """Return the shards' log lines and computations since the last call, and forget them."""
-        undelayed, self._undelayed = self._undelayed, []
-        return undelayed
-
     def _abandon_computations(self, shard: Shard) -> None:
         """Wait no longer for the computations of a shard that is not used any more.
 
@@ -244,13 +235,13 @@ class Coordinators:
         for computation in shard.computations():
             begun = [
                 action
-                for action in self._undelayed
+                for action in self._broker.undelayed
                 if type(action) is Compute and action.computation is computation
             ]
             if begun:  # in this step, so nobody has begun to run it
-                self._undelayed.remove(begun[0])
+                self._broker.undelayed.remove(begun[0])
             else:
-                self._undelayed.append(Abandon(computation))
+                self._broker.undelayed.append(Abandon(computation))
 
     def _load_if_needed(self, group_id: str, now: Instant) -> HostedShard | None:
         """Load the coordinator shard of the group, unless it is loaded; return it.
@@ -334,7 +325,7 @@ class Coordinators:
                 # records.
                 hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
             else:
-                self._undelayed.append(action)
+                self._broker.undelayed.append(action)
         self._arm(hosted)
 
     def _arm(self, hosted: HostedShard, from_ms: int = 0) -> None:

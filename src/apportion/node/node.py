@@ -86,7 +86,7 @@ class Node:
             deadlines=Deadlines(),
         )
         self._gate = Gate(self._broker) if settings.authorizer_class_name else None
-        self._cleaner = Cleaner(self._broker.deadlines, flush_gate)
+        self._cleaner = Cleaner(self._broker)
         self._expiry = RetentionCheck(self._broker)
         self._split_requests = SplitRequests()
         self._sender = ReplySender(self._broker, self._split_requests)
@@ -269,19 +269,17 @@ class Node:
         handler = HANDLERS.get(type(event.request))
         if handler is None:
             self._coordinators.route(event, now)
-            return
-        answer = handler(self._broker, event, now)
-        if answer is not None:
+        elif (answer := handler(self._broker, event, now)) is not None:
             self._sender.send_answer(event, answer)
 
     def _finish_step(self, now: Instant) -> list[Any]:
         """Announce topics and settings, retry fetches, begin a flush; return the step's actions."""
         broker = self._broker
-        latest = broker.topic_service.for_shards
         if (
             broker.topic_service.differs_from(self._announced)
             and TOPICS_CHANGED not in broker.deadlines
         ):
+            latest = broker.topic_service.for_shards
             self._units += (
                 UnitOfWork(None, self._announce, index)
                 for index in self._coordinators.out_of_date()
@@ -298,9 +296,11 @@ class Node:
                 ),
                 now,
             )
-        self._sender.actions += self._coordinators.take_undelayed()
-        self._sender.actions += self._cleaner.take_notes() + self._expiry.take_notes()
-        self._sender.actions += broker.denials.take()
+        if broker.undelayed:
+            self._sender.actions += broker.undelayed
+            broker.undelayed.clear()
+        if self._gate is not None:
+            self._sender.actions += broker.denials.take()
         if (
             # The flush comes last in a step: it covers what all units above have written.
             FLUSH not in broker.deadlines

@@ -93,5 +93,6 @@ class ReplySender:
 
 def _leaving(request: Arrived, body: Any) -> Any:
     """Return the body of a reply: the response as the caller may have it, or what stands for it."""
-    response = request.completed(body)
-    return response if expects_response(request) else unacknowledged(response)
+    if request.access is not None:
+        body = request.access.completed(body)
+    return body if expects_response(request) else unacknowledged(body)

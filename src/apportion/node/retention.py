@@ -62,12 +62,11 @@ def expired_before(
 class RetentionCheck:
     """The check of all partitions that is under way, or the deadline of the next one."""
 
-    __slots__ = ("_broker", "_notes", "_waiting")
+    __slots__ = ("_broker", "_waiting")
 
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         self._waiting: list[Partition] = []
-        self._notes: list[Note] = []
 
     def arm_if_needed(self, now: Instant) -> None:
         """Arm the first retention check once there is a topic with retention.
@@ -114,18 +113,13 @@ class RetentionCheck:
         try:
             partition.delete_expired(offset)
         except DiskError as error:  # the next round tries it again
-            self._notes.append(
+            self._broker.undelayed.append(
                 Note(
                     "warning",
                     f"records of {name} have expired and are not deleted for now: {error}",
                 )
             )
         else:
-            self._notes.append(
+            self._broker.undelayed.append(
                 Note("info", f"the records of {name} below offset {offset} have expired")
             )
-
-    def take_notes(self) -> list[Note]:
-        """Return the log lines of the retention check since the last call, and forget them."""
-        notes, self._notes = self._notes, []
-        return notes

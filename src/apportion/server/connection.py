@@ -7,23 +7,17 @@ close it, with a line in the log. It does not know what a request means.
 """
 
 import asyncio
-import socket
 from collections import deque
-from typing import Any, Protocol
+from typing import Any
 
 from apportion.errors import Code, DecodeError
-from apportion.machine import ANONYMOUS, Caller, CloseConnection, Ticket
-from apportion.node.settings import BrokerSettings
+from apportion.machine import ANONYMOUS, Caller, CloseConnection
 from apportion.server.reading import Reading
+from apportion.server.request_receiver import RequestReceiver, ResponseSlot
 from apportion.server.sockets import peer_of
 from apportion.wire.frames import FrameSplitter, request_header
-from apportion.wire.table import (
-    Api,
-    DecodedRequest,
-    api_versions_response,
-    decode_request,
-    encode_response,
-)
+from apportion.wire.repeated_requests import RequestDecoder
+from apportion.wire.table import api_versions_response, encode_response
 
 # Only Produce may be larger: decoded, the many small parts of another request would take many times
 # the memory of its bytes.
@@ -40,99 +34,14 @@ IDLE = "nothing came or went for {0} ms (connections.max.idle.ms)"
 COLLECTED_BYTES = 1 << 16
 
 
-class ResponseSlot:
-    """One request in flight, in the order in which the responses must leave.
-
-    ticket: names the request to the broker while it has no answer.
-    encoded: the parts of the encoded response; None until there is one.
-    close_reason: why the connection ends when this request is answered; None if it does not.
-    """
-
-    __slots__ = (
-        "api",
-        "close_reason",
-        "correlation_id",
-        "encoded",
-        "size_bytes",
-        "ticket",
-        "version",
-    )
-
-    def __init__(self, incoming: DecodedRequest, size_bytes: int) -> None:
-        self.api: Api = incoming.api
-        self.version = incoming.version
-        self.correlation_id = incoming.correlation_id
-        self.size_bytes = size_bytes
-        self.ticket: Ticket | None = None
-        self.encoded: list[Any] | None = None
-        self.close_reason: str | None = None
-
-
-class OpenConnection(Protocol):
-    """The part of a connection that `Server` uses for each, whatever it has got to.
-
-    host: the client's address. peer: the same with its port. last_active_s: when something came or
-    went last, on the event loop's clock; infinite while the connection has another time limit.
-    """
-
-    host: str
-    peer: str
-    last_active_s: float
-
-    def stop_reading(self) -> None:
-        """Start no further request of the client."""
-        ...
-
-    def close_after_writes(self) -> None:
-        """Close the connection after the responses that are ready."""
-        ...
-
-    def abort(self) -> None:
-        """Close the connection now."""
-        ...
-
-    def close_if_idle(self, since_s: float) -> None:
-        """Close the connection if nothing has come or gone since then."""
-        ...
-
-
-class RequestReceiver(Protocol):
-    """The part of `Server` that its connections use."""
-
-    settings: BrokerSettings
-
-    def connection_opened(self, connection: OpenConnection, accepted: socket.socket | None) -> bool:
-        """Count the connection; return False if there are too many, so that it must close.
-
-        accepted: its socket, unless it has closed already.
-        """
-        ...
-
-    def submit(
-        self, connection: "ServerConnection", slot: ResponseSlot, request: Any, caller: Caller
-    ) -> None:
-        """Hand a client's request to the broker; give its slot the ticket that names it there.
-
-        The server calls `connection.send_response(slot, body)` once, perhaps before this returns.
-        """
-        ...
-
-    def connection_closed(
-        self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None
-    ) -> None:
-        """Forget the unanswered requests of a closed connection.
-
-        reason: why we closed it; empty if the peer did, or if the server stops.
-        """
-        ...
-
-
 class ServerConnection(asyncio.Protocol):
     """The asyncio protocol of one client connection."""
 
     __slots__ = (
         "_caller",
+        "_clock",
         "_close_reason",
+        "_decoder",
         "_frames",
         "_inflight_bytes",
         "_is_collecting",
@@ -160,6 +69,7 @@ class ServerConnection(asyncio.Protocol):
         """
         self._receiver = receiver
         self._frames = FrameSplitter(receiver.settings.socket_request_max_bytes)
+        self._decoder = RequestDecoder()
         self._waiting_frames: deque[bytes] = deque()  # whole requests that may not start yet
         # requests whose response was not written, oldest first
         self._pending: deque[ResponseSlot] = deque()
@@ -172,6 +82,7 @@ class ServerConnection(asyncio.Protocol):
         self._close_reason: str | None = None
         self._caller = Caller("", "", principal, listener)
         self._transport: Any = None
+        self._clock: Any  # of the event loop, in seconds
         self._reading: Reading
         self._unsent_bytes = 0  # that the transport had when the connection seemed idle
         self.last_active_s = 0.0
@@ -181,7 +92,8 @@ class ServerConnection(asyncio.Protocol):
         """Note the peer's address; close the connection if there are more than max.connections."""
         self._transport = transport
         self._reading = Reading(transport, self._pending, self.abort)
-        self.last_active_s = asyncio.get_running_loop().time()
+        self._clock = asyncio.get_running_loop().time
+        self.last_active_s = self._clock()
         self.host, self.peer = peer_of(transport)
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
         self._caller = self._caller._replace(host=f"/{self.host}")
@@ -191,7 +103,7 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Split bytes of a client into requests, and start as many as the limits allow."""
-        self.last_active_s = asyncio.get_running_loop().time()
+        self.last_active_s = self._clock()
         if self._is_finishing:
             return
         try:
@@ -224,7 +136,7 @@ class ServerConnection(asyncio.Protocol):
         if self._close_reason is not None:
             self._close_transport()
         # One of these requests may have had `stop_reading` called.
-        elif not self._is_finishing:
+        elif not self._is_finishing and self._reading.is_on is bool(waiting_frames):
             self._reading.switch(not waiting_frames)
 
     def send_response(self, slot: ResponseSlot, body: Any) -> None:
@@ -310,7 +222,7 @@ class ServerConnection(asyncio.Protocol):
         unsent_bytes = self._transport.get_write_buffer_size()
         if unsent_bytes != self._unsent_bytes:  # the client takes a long response bit by bit
             self._unsent_bytes = unsent_bytes
-            self.last_active_s = asyncio.get_running_loop().time()
+            self.last_active_s = self._clock()
             return
         reason = IDLE.format(self._receiver.settings.connections_max_idle_ms)
         (self.abort if unsent_bytes else self._close)(reason)
@@ -348,7 +260,7 @@ class ServerConnection(asyncio.Protocol):
         """
         try:
             self._refuse_undecoded(frame)
-            incoming = decode_request(frame)
+            incoming = self._decoder.decode(frame)
         except DecodeError as error:
             self._close_reason = str(error)
             return
@@ -383,7 +295,7 @@ class ServerConnection(asyncio.Protocol):
         if not parts or self._transport.is_closing():
             return
         self._unwritten, self._unwritten_bytes = [], 0
-        self.last_active_s = asyncio.get_running_loop().time()
+        self.last_active_s = self._clock()
         # writelines joins its parts, a copy that one part does not need.
         if len(parts) == 1:
             self._transport.write(parts[0])

@@ -6,7 +6,7 @@ A request notes the time and sets no timer: one timer waits for the connection t
 import asyncio
 from collections.abc import Iterable
 
-from apportion.server.connection import OpenConnection
+from apportion.server.request_receiver import OpenConnection
 
 LOOKS_PER_LIMIT = 20
 """Many connections may become idle one after the other: all are looked at no more often."""

@@ -22,7 +22,7 @@ class Reading:
     its requests was answered and it has taken nothing.
     """
 
-    __slots__ = ("_abort", "_is_on", "_pending", "_timer", "_transport")
+    __slots__ = ("_abort", "_pending", "_timer", "_transport", "is_on")
 
     def __init__(
         self, transport: Any, pending: Sequence[object], abort: Callable[[str], None]
@@ -35,14 +35,14 @@ class Reading:
         self._abort = abort
         self._transport = transport
         self._pending = pending
-        self._is_on = True
+        self.is_on = True
         self._timer: asyncio.TimerHandle | None = None
 
     def switch(self, is_on: bool) -> None:
         """Read the socket from now on, or leave the client's bytes in it."""
-        if is_on == self._is_on:
+        if is_on == self.is_on:
             return
-        self._is_on = is_on
+        self.is_on = is_on
         if is_on:
             self._transport.resume_reading()
             return
@@ -72,7 +72,7 @@ class Reading:
         oldest, unsent_bytes: what was awaited a second ago.
         """
         self._timer = None
-        if self._is_on or self._transport.is_closing():
+        if self.is_on or self._transport.is_closing():
             return
         is_awaiting = oldest is not None or unsent_bytes > 0
         is_stuck = is_awaiting and self._awaited() == (oldest, unsent_bytes)

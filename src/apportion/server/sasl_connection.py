@@ -29,7 +29,8 @@ from apportion.node.sasl_settings import SaslSettings
 from apportion.node.settings import BrokerSettings
 from apportion.security.oauthbearer import TokenCheck, TokenVerdict
 from apportion.security.scram_credentials import Decoys
-from apportion.server.connection import RequestReceiver, ResponseSlot, ServerConnection
+from apportion.server.connection import ServerConnection
+from apportion.server.request_receiver import RequestReceiver, ResponseSlot
 from apportion.server.token_checks import checker_of
 from apportion.server.token_threads import Forget, TokenThreads
 from apportion.store.metadata_log import ScramCredentials

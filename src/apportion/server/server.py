@@ -26,11 +26,11 @@ from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.readable import readable
 from apportion.server.closed_connections import ClosedConnectionLog
-from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
 from apportion.server.counted_lines import SUMMARY_INTERVAL_S
 from apportion.server.denied_requests import DeniedRequestLog
 from apportion.server.idle_connections import IdleConnections
 from apportion.server.openings import Openings
+from apportion.server.request_receiver import OpenConnection, RespondingConnection, ResponseSlot
 from apportion.server.sockets import (
     bind_listeners,
     bind_socket,
@@ -75,7 +75,7 @@ class Server:
         self._bootstrap = bootstrap
         self._data_dir = data_dir
         self._disk: RealDisk
-        self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
+        self._unanswered: dict[Ticket, tuple[RespondingConnection, ResponseSlot]] = {}
         self._connections: dict[OpenConnection, None] = {}
         self._idle = IdleConnections(self._connections, settings.connections_max_idle_ms)
         self._last_ticket = 0
@@ -225,7 +225,7 @@ class Server:
         )
 
     def submit(
-        self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller
+        self, connection: RespondingConnection, slot: ResponseSlot, request: Any, caller: Caller
     ) -> None:
         """Post a client's request to the node, and remember which connection waits for it."""
         self._last_ticket += 1
@@ -340,8 +340,7 @@ class Server:
         if type(action) is Reply:
             # None: the connection was closed before its request was answered.
             if (waiting := self._unanswered.pop(action.ticket, None)) is not None:
-                connection, slot = waiting
-                self._send_response(connection, slot, action.body)
+                self._send_response(*waiting, action.body)
         elif type(action) is Note:
             log_note(log, action)
         elif type(action) is RequestDenied:
@@ -353,7 +352,9 @@ class Server:
         self._failure = error
         self._stopping.set()
 
-    def _send_response(self, connection: ServerConnection, slot: ResponseSlot, body: Any) -> None:
+    def _send_response(
+        self, connection: RespondingConnection, slot: ResponseSlot, body: Any
+    ) -> None:
         """Send a response; if it cannot be encoded, close that connection alone.
 
         A response that cannot be encoded is a bug of ours, and other connections must not suffer

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from apportion.node.listeners import ListenerTls
-from apportion.server.connection import RequestReceiver
+from apportion.server.request_receiver import RequestReceiver
 from apportion.server.sockets import peer_of
 from apportion.server.tls import ClientUnnamed, handshake_fault, is_no_tls, tls_principal
 

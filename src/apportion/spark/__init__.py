@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
     from apportion.spark import delta, seeds
     from apportion.spark.decoding.columns import decode
-    from apportion.spark.option_values import OptionError
-    from apportion.spark.prometheus_listener import PrometheusListener
-    from apportion.spark.running import run
-    from apportion.spark.stateless import StatefulQuery, guard
-    from apportion.spark.stopping import stop
+    from apportion.spark.monitoring.prometheus_listener import PrometheusListener
+    from apportion.spark.options.values import OptionError
+    from apportion.spark.queries.running import run
+    from apportion.spark.queries.stateless import StatefulQuery, guard
+    from apportion.spark.queries.stopping import stop
     from apportion.spark.versions import UnsupportedTrigger
 else:
     # Here, before a module asks an older pyspark for what it does not have.
@@ -33,16 +33,16 @@ else:
         __name__,
         {
             "LostOffsets": "apportion.member.batch.span",
-            "OptionError": "apportion.spark.option_values",
-            "PrometheusListener": "apportion.spark.prometheus_listener",
-            "StatefulQuery": "apportion.spark.stateless",
+            "OptionError": "apportion.spark.options.values",
+            "PrometheusListener": "apportion.spark.monitoring.prometheus_listener",
+            "StatefulQuery": "apportion.spark.queries.stateless",
             "UnsupportedTrigger": "apportion.spark.versions",
             "decode": "apportion.spark.decoding.columns",
             "delta": "apportion.spark.delta",
-            "guard": "apportion.spark.stateless",
-            "run": "apportion.spark.running",
+            "guard": "apportion.spark.queries.stateless",
+            "run": "apportion.spark.queries.running",
             "seeds": "apportion.spark.seeds",
-            "stop": "apportion.spark.stopping",
+            "stop": "apportion.spark.queries.stopping",
         },
         extra="spark",
     )

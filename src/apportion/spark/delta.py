@@ -26,34 +26,34 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
-from apportion.spark import handover
-from apportion.spark.checkpoints import warn_of_temporary_checkpoint
-from apportion.spark.connect_query import ConnectQuery
-from apportion.spark.files import (
+from apportion.spark.delta_sink.connect_query import ConnectQuery
+from apportion.spark.delta_sink.files import (
     OffsetWindow,
     PartFileWriter,
     table_schema,
 )
-from apportion.spark.ownership import (
+from apportion.spark.delta_sink.ownership import (
     explain_lost_offsets,
     fetch_group_progress,
     refuse_foreign_batch,
     table_location,
     table_name,
 )
-from apportion.spark.plain_errors import without_traceback
-from apportion.spark.query_introspection import (
+from apportion.spark.delta_sink.table import CommitConflict, TableAttempt
+from apportion.spark.delta_sink.table_cleaning import DailyCleaning, clean
+from apportion.spark.delta_sink.uncommitted_files import UncommittedFiles
+from apportion.spark.delta_sink.writer_options import refuse_wrong_arguments
+from apportion.spark.delta_sink.writer_work import WRITER_WORK
+from apportion.spark.processes import handover
+from apportion.spark.processes.plain_errors import without_traceback
+from apportion.spark.queries.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.queries.introspection import (
     ClassicQuery,
     RunningQuery,
     SourceReading,
     classic_query,
     is_classic,
 )
-from apportion.spark.table import CommitConflict, TableAttempt
-from apportion.spark.table_cleaning import DailyCleaning, clean
-from apportion.spark.uncommitted_files import UncommittedFiles
-from apportion.spark.writer_options import refuse_wrong_arguments
-from apportion.spark.writer_work import WRITER_WORK
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.uuids import uuid_text
 

@@ -24,7 +24,14 @@ from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import EMPTY_SPAN, parse_span
 from apportion.settings import MAX_INT64
-from apportion.spark.admission_control import (
+from apportion.spark.membership.batch_member import BatchMember
+from apportion.spark.monitoring.log_lines import log_like_spark
+from apportion.spark.options.batch_read import BatchOptions, loaded_options
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.options.values import OptionError
+from apportion.spark.processes.plain_errors import without_traceback
+from apportion.spark.queries.planned_batches import PlannedBatchFile
+from apportion.spark.reading.admission_control import (
     ReadAllAvailable,
     ReaderWithoutStart,
     ReadLimit,
@@ -32,18 +39,11 @@ from apportion.spark.admission_control import (
     SupportsTriggerAvailableNow,
     suited_to_spark,
 )
-from apportion.spark.batch_member import BatchMember
-from apportion.spark.batch_options import BatchOptions, loaded_options
-from apportion.spark.batch_reader import BatchReader
-from apportion.spark.log_lines import log_like_spark
-from apportion.spark.option_values import OptionError
-from apportion.spark.options import SourceOptions
-from apportion.spark.plain_errors import without_traceback
-from apportion.spark.planned_batches import PlannedBatchFile
-from apportion.spark.refused_stream import RefusedStreamReader
-from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
-from apportion.spark.source_columns import load_id, source_columns
-from apportion.spark.topic_writer import batch_writer, stream_writer
+from apportion.spark.reading.batch_reader import BatchReader
+from apportion.spark.reading.refused_stream import RefusedStreamReader
+from apportion.spark.reading.slices import TaskSlices, read_task, split_into_tasks
+from apportion.spark.reading.source_columns import load_id, source_columns
+from apportion.spark.topic_sink.writer import batch_writer, stream_writer
 
 
 class GroupSource(DataSource):

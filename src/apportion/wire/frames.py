@@ -13,6 +13,8 @@ from apportion.wire.reading import skip_tags
 
 _SIZE = Struct(">i")
 _REQUEST = Struct(">hhih")  # API key, version, correlation id, length of the client id
+CORRELATION_START, CORRELATION_END = 4, 8
+"""Where the correlation id is in a request frame."""
 _CORRELATION = Struct(">i")
 _RESPONSE = Struct(">ii")  # size, correlation id
 
@@ -37,6 +39,9 @@ class FrameSplitter:
         if rest:
             rest += data
             whole = rest
+        # As it is with most clients: one request, and all of it.
+        elif len(data) >= 4 and len(data) - 4 == _SIZE.unpack_from(data)[0] <= self.limit:
+            return [data[4:]]
         frames = []
         position, end = 0, len(whole)
         while end - position >= 4:

@@ -289,7 +289,8 @@ class _Writer(CodecFunctionBuilder):
                     f"{tags}.append({self.bind(varint(field.tag or 0))} + "
                     f"varint(len({body})) + {body})"
                 )
-        self.add(f"{self.sink}(varint(len({tags})) + b''.join({tags}))")
+        none = self.bind(varint(0))
+        self.add(f"{self.sink}(varint(len({tags})) + b''.join({tags}) if {tags} else {none})")
 
 
 def writer_of(cls: Any, version: int) -> tuple[Any, tuple[str, ...]]:

@@ -82,8 +82,8 @@ def _table(location: str) -> Finding:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
-        from apportion.spark.ownership import table_location
-        from apportion.spark.table import TableAttempt
+        from apportion.spark.delta_sink.ownership import table_location
+        from apportion.spark.delta_sink.table import TableAttempt
     except ImportError as error:
         return skipped(check, f"it was not looked at: {error}")
     table = table_location(location)

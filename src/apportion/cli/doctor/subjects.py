@@ -17,7 +17,7 @@ class Subjects(NamedTuple):
         if self.table is None:
             return None
         try:
-            from apportion.spark.ownership import table_name
+            from apportion.spark.delta_sink.ownership import table_name
         except ImportError:  # no Spark, or one that is too old: another check says so
             return None
         return table_name(self.table)

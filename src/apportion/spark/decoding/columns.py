@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from apportion.spark.decoding.errors import RegistryError, UndecodableRecord, UnsupportedSchema
 from apportion.spark.decoding.framing import MAGIC, PREFIX
-from apportion.spark.plain_errors import without_traceback
+from apportion.spark.processes.plain_errors import without_traceback
 
 EXTRA = "registry"
 Mode = Literal["FAILFAST", "PERMISSIVE"]

@@ -1,0 +1,1 @@
+"""The parts of the exactly-once sink for Delta tables (`delta.py`): its files and its commits."""

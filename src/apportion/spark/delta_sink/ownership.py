@@ -1,0 +1,168 @@
+"""Checks and error messages of a writer whose table does not fit the group's offsets.
+
+The writers' part of `member/group_claims.py`: the sinks that a span names are compared with the
+writer's own name before a row is written. Where something else has committed offsets in the group,
+the committed offset and the log start offset are fetched, so that the error can name the remedy.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+
+from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
+from apportion.errors import Refused
+from apportion.member.batch.span import LostOffsets
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import AnotherSink, sink_names, sinks_of
+from apportion.readable import readable
+from apportion.spark.queries.introspection import SourceReading
+from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST
+
+CALL_TIMEOUT_MS = 5_000
+MAX_QUOTED_CHARS = 200  # how much of an offset's metadata an error shows
+
+
+def table_location(table: str) -> str:
+    """Return the table's absolute path or URI, which holds in a driver and in every executor.
+
+    The scheme of a URI becomes lower case, and `file:/lake`, as Hadoop writes it, `file:///lake`.
+    """
+    scheme, _, path = table.partition(":")
+    if scheme.lower() == "file" and path.startswith("/"):
+        return f"file://{path}" if not path.startswith("//") else f"file:{path}"
+    if path.startswith("//"):
+        return f"{scheme.lower()}:{path}"
+    return os.path.abspath(table)
+
+
+def table_name(table: str) -> str:
+    """Return the canonical path or URI of the table, by which a group names it as its sink.
+
+    Two spellings of one location give one name: doubled slashes, `.` and `..`, `s3a` for `s3`.
+    """
+    scheme, separator, path = table_location(table).rpartition("://")
+    if scheme in ("", "file"):
+        return os.path.normpath(f"/{path.lstrip('/')}")
+    # Compared as text with the name that earlier commits carry, so two spellings would be two
+    # sinks.
+    path = re.sub("/+", "/", path).rstrip("/")
+    return f"{'s3' if scheme == 's3a' else scheme}{separator}{path}"
+
+
+def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
+    """Raise AnotherSink where a batch belongs to a query that writes to other sinks.
+
+    A span of an earlier version names no sinks: then the table's fences alone protect it.
+    """
+    for group, span, *_ in sources:
+        if span.sinks is None or sink in span.sinks:
+            continue
+        if span.sinks:
+            raise AnotherSink(
+                f"group {readable(group)}: this checkpoint belongs to a query that writes to "
+                f"{sink_names(span.sinks)}, "
+                f"and now it is to write to {sink}: give the new sink a checkpoint and a "
+                "group of its own; "
+                "or, if the table was moved, stop all members of the group and start "
+                "again, with the same checkpoint "
+                "and delta.Writer(..., adopt=True). A query that writes to several "
+                "tables calls each writer for every batch"
+            )
+        raise AnotherSink(
+            f"group {readable(group)}: the query's source does not know that it writes to {sink}, "
+            "so nothing is written. If the query wrote "
+            "to another sink before, give this one a checkpoint and a group of its own. "
+            "Else call the writer for every batch, "
+            "empty ones too, let the driver and its Java process have the same TMPDIR, "
+            "use trigger(availableNow=True) instead of "
+            "trigger(once=True), and start again, with the same checkpoint and "
+            "delta.Writer(..., adopt=True)"
+        )
+
+
+def fetch_group_progress(
+    partition: TopicIdPartition, reading: SourceReading
+) -> tuple[OffsetAndMetadata, int | None]:
+    """Return the group's committed offset and the log start offset of one partition.
+
+    Both are None where the cluster does not answer: they only serve an error message.
+    """
+    if not reading.bootstrap:
+        return OffsetAndMetadata(None), None
+    # A connection of its own: the writer runs in the driver, the member in another process.
+    cluster = Cluster(reading.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=reading.security)
+    try:
+        return cluster.committed_offsets(reading.group, [partition])[
+            partition
+        ], cluster.list_offsets([partition], EARLIEST)[partition]
+    except (Refused, Disconnected):
+        return OffsetAndMetadata(None), None
+    finally:
+        cluster.close()
+
+
+def explain_lost_offsets(
+    lost: LostOffsets,
+    reading: SourceReading,
+    sink: str,
+    *,
+    committed: OffsetAndMetadata,
+    log_start: int | None,
+) -> LostOffsets:
+    """Return `lost` with its likely cause and the remedies in its message.
+
+    committed, log_start: as `fetch_group_progress` returned them.
+    """
+    sinks = sinks_of(committed.metadata)
+    if sinks and sinks != reading.span.sinks:
+        committer = sink_names(sinks)
+    elif sinks is None and committed.metadata:
+        committer = (
+            f"somebody whose commits bear the metadata {committed.metadata[:MAX_QUOTED_CHARS]!r}"
+        )
+    else:
+        committer = (
+            "a consumer, a query that does not belong there, or somebody who set the offsets"
+        )
+    cause = (
+        f"Something else has committed in group {readable(reading.group)}, past what {sink} holds: "
+        f"{committer}; or this writer was not called for a batch that others were given; or the "
+        "table was restored to an earlier version"
+    )
+    return LostOffsets(
+        lost.partition, lost.fence, lost.start, f"{cause}. {_remedies(lost, log_start)}"
+    )
+
+
+def _remedies(lost: LostOffsets, log_start: int | None) -> str:
+    """Return what a person can do, by which of the lost records the topic still has."""
+    skip = "delta.Writer(..., fail_on_data_loss=False) goes on without them"
+    rewind = (
+        "end what commits there, and start this query again, with the same checkpoint and "
+        "with delta.Writer(..., rewind=True"
+    )
+    if log_start is None:
+        start = "where the log begins" if lost.fence is None else str(lost.fence)
+        return (
+            f"If the records are still in the topic: {rewind}): it goes back to {start} and "
+            f"writes them once; {skip}"
+        )
+    if log_start >= lost.start:
+        return (
+            f"The records in [{lost.fence or 0}, {lost.start}) are no longer in the topic: {skip}"
+        )
+    if lost.fence is not None and log_start > lost.fence:
+        return (
+            f"The records in [{lost.fence}, {log_start}) are no longer in the topic, "
+            f"those in [{log_start}, {lost.start}) are. "
+            f"To write what is left: {rewind}, fail_on_data_loss=False) and the source's "
+            "option failOnDataLoss=false: it goes back "
+            f"to {log_start}. With fail_on_data_loss=False alone it goes on without all of them"
+        )
+    fence = log_start if lost.fence is None else lost.fence
+    return (
+        f"The records are still in the topic: {rewind}): it goes back to {fence} and writes them "
+        f"once; {skip}"
+    )

@@ -1,0 +1,217 @@
+"""One attempt to commit to a Delta table: a fresh snapshot, its fences, its columns, one commit.
+
+Fences are Delta's app transactions (`txn` actions). A `DeltaTable` is opened for one attempt and
+then dropped: fences that were read from a snapshot protect only a commit made through the same
+object, because then Delta aborts the commit if another writer has changed one of them. A commit by
+the table's path would not notice it.
+"""
+
+from collections.abc import Iterable, Mapping
+from os.path import isfile
+from pathlib import Path
+from time import time
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.schema import PrimitiveType
+from deltalake.transaction import AddAction, RemoveAction
+from pyarrow.fs import FileSelector
+
+from apportion.spark.delta_sink.files import WrittenFile, directory
+
+
+class CommitConflict(Exception):
+    """Another writer changed what this attempt was based on.
+
+    Nothing was committed: open the table again.
+    """
+
+
+class TableAttempt:
+    """A snapshot of the table that may be committed to once."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+
+    @classmethod
+    def on(
+        cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema
+    ) -> "TableAttempt":
+        """Return a fresh snapshot of the table at `path`, which has every column of `schema`.
+
+        Creates the table, and adds columns that it lacks, before it returns. Raises CommitConflict
+        where another writer did so at the same moment, TypeError where a column has another type or
+        the table is partitioned.
+        """
+        options = dict(storage_options or {})
+        if isfile(_local_or_none(path) or ""):
+            raise _unusable_path(path, "it is a file")
+        try:
+            table = DeltaTable(path, storage_options=options)
+        except TableNotFoundError:
+            _create_table(path, options, schema)
+            # Opened once more instead of used: two creations at the same moment may both succeed,
+            # the later one replacing the schema.
+            raise CommitConflict(f"the table {path} is new") from None
+        if columns := table.metadata().partition_columns:
+            raise TypeError(
+                f"the Delta table {path} is partitioned by {', '.join(columns)}, but the "
+                "writer makes a file for each Kafka "
+                "partition: write to a table that is not partitioned"
+            )
+        # An append with a wider schema succeeds in delta-rs and loses the new column without a
+        # word.
+        missing = _missing_columns(table, schema)
+        if missing:
+            try:
+                table.alter.add_columns(missing)
+            except CommitFailedError as error:
+                raise CommitConflict(str(error)) from error
+            # The object is at the version before the change, so this attempt ends and the next one
+            # sees it.
+            raise CommitConflict("columns were added")
+        return cls(table)
+
+    @classmethod
+    def on_existing_or_none(
+        cls, path: str, storage_options: Mapping[str, str] | None
+    ) -> "TableAttempt | None":
+        """Return a snapshot of the table at `path`, to read its fences; None if there is none.
+
+        Raises OSError or ValueError where there can be none.
+        """
+        options = dict(storage_options or {})
+        if isfile(_local_or_none(path) or ""):
+            raise _unusable_path(path, "it is a file")
+        try:
+            return cls(DeltaTable(path, storage_options=options))
+        except TableNotFoundError:
+            _refuse_foreign_files(path, options)
+            return None
+
+    def fence_or_none(self, app_id: str) -> int | None:
+        """Return the fence of the Kafka partition that `app_id` names, of Delta's `txn` action.
+
+        None if no batch of it was ever committed here.
+        """
+        return self._table.transaction_version(app_id)
+
+    def paths(self) -> dict[str, None]:
+        """Return the paths of the files to which this snapshot of the table refers, as keys."""
+        return dict.fromkeys(pa.table(self._table.get_add_actions()).column("path").to_pylist())
+
+    def commit(
+        self, files: Iterable[WrittenFile], fences: Mapping[str, int], schema: pa.Schema
+    ) -> None:
+        """Commit files and fences to the Delta table, all or nothing.
+
+        fences: by app id. Raises CommitConflict where a fence has moved since the snapshot. After
+        any other error it is unknown whether the commit was made.
+        """
+        now_ms = int(time() * 1000)
+        adds: list[AddAction | RemoveAction] = [
+            AddAction(file.path, file.size, {}, now_ms, True, file.stats()) for file in files
+        ]
+        properties = CommitProperties(
+            # Without last_updated: with a retention set for transactions, dated fences would be
+            # dropped from the log.
+            app_transactions=[Transaction(app_id, fence) for app_id, fence in fences.items()]
+        )
+        try:
+            # Through the object that the fences were read from. A commit by the table's path
+            # succeeds even where they have moved.
+            self._table.create_write_transaction(
+                adds, "append", Schema.from_arrow(schema), commit_properties=properties
+            )
+        except CommitFailedError as error:
+            raise CommitConflict(str(error)) from error
+
+
+def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
+    """Raise ValueError where the directory of a new Delta table has other files.
+
+    They could be taken for the table's.
+    """
+    try:
+        entries = directory(path, options).get_file_info(FileSelector(""))
+    except TableNotFoundError:
+        return
+    foreign = [entry.base_name for entry in entries if entry.base_name[0] not in "_."]
+    if foreign:
+        try:
+            # another writer made it meanwhile, with files already
+            DeltaTable(path, storage_options=options)
+        except TableNotFoundError:
+            raise ValueError(
+                f"{path} is not a Delta table and not empty, it holds {min(foreign)}: give "
+                "the Delta writer the path of a table or "
+                "of a directory that is new"
+            ) from None
+
+
+def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
+    """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
+
+    Raises ValueError where the directory has other files.
+    """
+    _refuse_foreign_files(path, options)
+    _make_directory(path)
+    try:
+        DeltaTable.create(path, Schema.from_arrow(schema), mode="error", storage_options=options)
+    except DeltaError as error:
+        try:
+            DeltaTable(path, storage_options=options)  # another writer created it first: good
+        except TableNotFoundError:
+            raise error from None
+
+
+def _make_directory(path: str) -> None:
+    """Create the directory of a table's log if it is a local one.
+
+    Raises OSError with the reason. delta-rs would create it too, but reports a failure as a table
+    that was not found.
+    """
+    local = _local_or_none(path)
+    if local is not None:
+        try:
+            Path(local, "_delta_log").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unusable_path(path, error.strerror) from None
+
+
+def _local_or_none(path: str) -> str | None:
+    """Return the path in the local file system; None for a table that is elsewhere."""
+    scheme, _, local = path.rpartition("://")
+    return local if scheme in ("", "file") else None
+
+
+def _unusable_path(path: str, why: str | None) -> OSError:
+    """Return the error for a path at which no Delta table can be created."""
+    return OSError(
+        f"no table can be created at {path}: {why}; give the Delta writer a path that the "
+        "user of the driver and of the executors may "
+        "write"
+    )
+
+
+def _missing_columns(table: DeltaTable, schema: pa.Schema) -> list[Any]:
+    """Return the columns of a batch's `schema` that the Delta table lacks, as Delta fields."""
+    table_types = {field.name: field.type for field in table.schema().fields}
+    missing = []
+    for field in Schema.from_arrow(schema).fields:
+        if field.name not in table_types:
+            missing.append(field)
+        elif table_types[field.name] != field.type:
+            raise TypeError(
+                f"the Delta table holds column {field.name} as "
+                f"{_type_name(table_types[field.name])}, the query writes "
+                f"{_type_name(field.type)}; cast it in the query or write to another table"
+            )
+    return missing
+
+
+def _type_name(delta_type: Any) -> str:
+    """Return a Delta type as it is written in a schema."""
+    return str(delta_type.type if isinstance(delta_type, PrimitiveType) else delta_type)

@@ -1,0 +1,63 @@
+"""Errors of a query whose text is all that a person needs: they leave without a traceback.
+
+Spark writes the error that ends a query's Python process, with its traceback, into the text of the
+StreamingQueryException. Tracebacks of the source and of Spark would stand before a sentence such as
+that a permission is missing. Any other error keeps its own: it is a defect.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from apportion.member.batch.bounded_read import ReadRefused
+from apportion.member.batch.data_loss import DataLoss
+from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.offset_times import NoRecordAtTime
+from apportion.member.batch.span import LostOffsets
+from apportion.member.group_claims import AnotherSink
+from apportion.spark.errors import PlainError
+from apportion.spark.versions import UnsupportedTrigger
+
+SENTENCES = (
+    PlainError,
+    MembershipFailed,
+    AnotherSink,
+    DataLoss,
+    ReadRefused,
+    NoRecordAtTime,
+    LostOffsets,
+    UnsupportedTrigger,  # its module comes with the package, which imports little
+)
+HIDE = "SPARK_HIDE_TRACEBACK"
+"""What Spark's process reads of its environment when it writes an error."""
+OF_WORKERS = "PYTHON_WORKER_FACTORY_"
+"""How names begin in the environment of Spark's Python processes, and of no other."""
+PLAN = "=== Streaming Query ==="
+"""What Spark writes after the text of an error that ended a query."""
+STATE = " SQLSTATE: "
+OWN_ERROR = re.compile(r"^.*?\bapportion(?:\.\w+)+: ")
+"""The name of an error of this package, and what Spark writes before it."""
+
+
+@contextmanager
+def without_traceback() -> Iterator[None]:
+    """Let such an error leave this process of Spark without a traceback; it ends the process."""
+    try:
+        yield
+    except SENTENCES as error:
+        if any(name.startswith(OF_WORKERS) for name in os.environ):
+            os.environ[HIDE] = "1"
+        raise error.with_traceback(None) from None
+
+
+def reason_of(text: str) -> str:
+    """Return what a person needs of the text of a StreamingQueryException: the error's own words.
+
+    Spark keeps an error of Python as text alone, between its own words, tracebacks and plans.
+    """
+    words = text.partition(PLAN)[0].splitlines()
+    lines = [line for line in words if line.strip() and not line.startswith(STATE)]
+    traced = [number for number, line in enumerate(lines) if line.startswith("  ")]
+    said = lines[traced[-1] + 1 :] if traced else lines
+    return OWN_ERROR.sub("", " ".join(said or lines[:1]), count=1)

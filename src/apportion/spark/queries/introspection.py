@@ -1,0 +1,139 @@
+"""The group and the span of each source of the running query, for the writer in foreachBatch.
+
+The function of foreachBatch is given rows and a batch id, and Spark has no public way from there to
+the offsets of the batch. In a classic session they are read from the JVM's StreamExecution and its
+logical plan by py4j; through Spark Connect see `connect_query.py`.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+from pyspark.sql import DataFrame
+
+from apportion.client.kafka_security import FIELDS, kafka_security
+from apportion.member.batch.span import Span, parse_span
+from apportion.security.client_security import PLAINTEXT, ClientSecurity
+from apportion.spark.options.security import PREFIX
+from apportion.spark.queries.stateless import refuse_state
+from apportion.spark.versions import refuse_available_now
+
+GROUP_OPTION = "kafka.group.id"
+BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
+PROTOCOL_OPTION = "kafka.security.protocol"
+
+
+class SourceReading(NamedTuple):
+    """One apportion source of a query: its group, and what the current batch reads of it.
+
+    bootstrap: its brokers, as host:port with commas between; "" in tests without a cluster.
+    security: how they are reached.
+    """
+
+    group: str
+    span: Span
+    bootstrap: str = ""
+    security: ClientSecurity = PLAINTEXT
+
+
+def is_classic(frame: DataFrame) -> bool:
+    """Return whether the frame is of a classic session, and not of Spark Connect."""
+    return hasattr(frame, "_jdf")
+
+
+class RunningQuery(Protocol):
+    """The query whose foreachBatch has called a writer."""
+
+    @property
+    def run(self) -> str:
+        """The name of this run of the query: a restarted one may have another plan."""
+
+    def refuse_state(self) -> None:
+        """Raise StatefulQuery if the running batch has a stateful operator."""
+
+    def readings(self) -> list[SourceReading]:
+        """Return every apportion source of the query with its current span."""
+
+
+class ClassicQuery(NamedTuple):
+    """The query of a classic session, by its StreamExecution in the JVM."""
+
+    execution: Any
+    jvm: Any
+
+    @property
+    def run(self) -> str:
+        """The id of the run."""
+        return str(self.execution.runId())
+
+    def refuse_state(self) -> None:
+        """Raise StatefulQuery if the running batch has a stateful operator.
+
+        Before Spark 4.2 it raises UnsupportedTrigger for trigger(availableNow=True), too.
+        """
+        refuse_available_now(self.execution)
+        refuse_state(self.execution, self.jvm)
+
+    def readings(self) -> list[SourceReading]:
+        """Return every apportion source of the query with its current span."""
+        return readings(self.execution)
+
+
+def classic_query(frame: DataFrame) -> ClassicQuery:
+    """Return the query of a classic session whose foreachBatch was given `frame`.
+
+    Raises RuntimeError outside of a query.
+    """
+    spark: Any = frame.sparkSession
+    query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    execution = None
+    # `frame` belongs to a clone of the session that started the query, and a session knows only its
+    # own queries: the state that all sessions share knows every one.
+    if query_id:
+        execution = (
+            spark._jsparkSession.sharedState()
+            .activeStreamingQueries()
+            .get(spark._jvm.java.util.UUID.fromString(query_id))
+        )
+    if execution is None:
+        raise RuntimeError(
+            "apportion's writer works only as the function of writeStream.foreachBatch(...)"
+        )
+    return ClassicQuery(execution, spark._jvm)
+
+
+def _security(options: Any) -> ClientSecurity:
+    """Return how the source of these options, a map in the JVM, reaches its brokers."""
+    # Most queries have none: one look for that, and not one for each option.
+    if not options.containsKey(PROTOCOL_OPTION):
+        return PLAINTEXT
+    names = [PREFIX + name for name in FIELDS]
+    given = {name: options.get(name) for name in names if options.containsKey(name)}
+    # Without its files, which were looked at as the query began: connections load them.
+    return kafka_security(given, PREFIX)
+
+
+def readings(execution: Any) -> list[SourceReading]:
+    """Return every apportion source of the query with its current span.
+
+    Raises ValueError if there is none.
+    """
+    # The end offsets of the batch that is running: Spark sets them before it plans the batch.
+    offsets = execution.availableOffsets()
+    leaves = execution.logicalPlan().collectLeaves()
+    sources = []
+    for index in range(leaves.size()):
+        leaf = leaves.apply(index)
+        # Spark's plan node for a stream of a DataSource V2, as Python sources are
+        if leaf.nodeName() != "StreamingDataSourceV2ScanRelation":
+            continue
+        options = leaf.relation().options()
+        offset = offsets.get(leaf.stream())
+        if options.containsKey(GROUP_OPTION) and offset.isDefined():
+            span = parse_span(offset.get().json())
+            group, bootstrap = options.get(GROUP_OPTION), options.get(BOOTSTRAP_OPTION)
+            sources.append(SourceReading(group, span, bootstrap, _security(options)))
+    if not sources:
+        raise ValueError(
+            'this query does not read from format("apportion"), so nothing says which '
+            "records its rows came from"
+        )
+    return sources

@@ -1,0 +1,1 @@
+"""Topics read by Spark tasks: columns, slices, batch reads, and what older releases need."""

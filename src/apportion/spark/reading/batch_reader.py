@@ -1,0 +1,83 @@
+"""`spark.read.format("apportion")`: topics read from a beginning to an end, without a membership.
+
+The offset ranges are chosen when Spark first plans a job of what was loaded. Spark keeps its tasks:
+each further action on the same `load()` reads the same ranges.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from apportion.client.cluster import Cluster
+from apportion.drive.notes import log_note
+from apportion.errors import Refused, Unanswerable
+from apportion.machine import Note
+from apportion.member.batch.bounded_read import ReadRefused, read_ranges
+from apportion.member.batch.queries import MatchingTopics
+from apportion.member.batch.retry_limits import remedy
+from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
+from apportion.rules import run_rule
+from apportion.spark.monitoring.log_lines import log_like_spark
+from apportion.spark.options.batch_read import BatchOptions
+from apportion.spark.options.chosen_topics import matching_topics
+from apportion.spark.processes.plain_errors import without_traceback
+from apportion.spark.reading.slices import TaskSlices, read_task, split_into_tasks
+
+log = logging.getLogger("apportion.spark")
+
+
+class BatchReader(DataSourceReader):
+    """Spark's reader of one batch read: chooses the offset ranges, and reads their tasks."""
+
+    def __init__(self, options: BatchOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks of the read, with offset ranges that are chosen now."""
+        log_like_spark()
+        with without_traceback():
+            return self._planned_tasks()
+
+    def _planned_tasks(self) -> Sequence[InputPartition]:
+        options = self._options
+        cluster = Cluster(
+            options.bootstrap,
+            client_id=options.client_id,
+            timeout_ms=options.request_timeout_ms,
+            security=options.security,
+        )
+        try:
+            span = run_rule(
+                read_ranges(options.read),
+                lambda query: ANSWERS[type(query)](cluster, options.group or "", query),
+            )
+        except (Refused, Unanswerable) as error:
+            raise ReadRefused(
+                f"the topics at {options.bootstrap} cannot be read: {error}{remedy(error)}"
+            ) from None
+        finally:
+            cluster.close()
+        return split_into_tasks(span, options.task_limits)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one task, in an executor."""
+        # Where there is nothing to read, Spark makes a task of its own.
+        if not isinstance(partition, TaskSlices):
+            return iter(())
+        return read_task(partition, self._options)
+
+
+ANSWERS: dict[type, Callable[[Cluster, str, Any], Any]] = {
+    Note: lambda _cluster, group, note: log_note(log, note, group),
+    ExistingTopics: lambda cluster, _group, query: cluster.topics(query.names, fresh=True),
+    MatchingTopics: lambda cluster, _group, query: matching_topics(cluster, query.expression),
+    ListOffsets: lambda cluster, _group, query: cluster.list_offsets(
+        query.partitions, query.timestamp
+    ),
+    FetchCommitted: lambda cluster, group, query: cluster.committed_offsets(
+        group, query.partitions
+    ),
+}

@@ -1,0 +1,205 @@
+"""A span split into Spark tasks, and how a task reads its part as Arrow batches.
+
+Tasks are no members: they fetch offset ranges and send no request to the group's coordinator. Which
+rows a batch has follows from its span alone, so a replay has the same rows; how the span is divided
+among tasks may differ from machine to machine.
+"""
+
+import heapq
+import os
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from apportion.client.cluster import Cluster
+from apportion.columns.read import to_arrow
+from apportion.member.batch.span import Span
+from apportion.security.client_security import ClientSecurity
+from apportion.spark.options.task_limits import MOST_TASKS, NO_LIMITS, TaskLimits
+from apportion.spark.options.values import OptionError
+from apportion.topics import TopicIdPartition
+
+OFFSETS_A_TASK = 100_000
+# How long a task waits for a broker that cannot be reached: long enough for a restart. In local
+# mode Spark does not retry a task, so that its failure would end the query.
+READ_TIMEOUT_MS = 120_000
+
+
+class TaskOptions(Protocol):
+    """The options of a stream or of a batch read that a task needs."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers as host:port, with commas between."""
+
+    @property
+    def security(self) -> ClientSecurity:
+        """TLS and SASL."""
+
+    @property
+    def client_id(self) -> str:
+        """The name that brokers log."""
+
+    @property
+    def request_timeout_ms(self) -> int:
+        """The time limit of a request with its retries."""
+
+    @property
+    def fail_on_data_loss(self) -> bool:
+        """Return whether records that are gone are an error."""
+
+    @property
+    def include_headers(self) -> bool:
+        """Return whether rows have the column headers."""
+
+
+class PartitionSlice(NamedTuple):
+    """The offsets [start, end) of one partition."""
+
+    partition: TopicIdPartition
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """The number of offsets."""
+        return self.end - self.start
+
+
+class TaskSlices(InputPartition):
+    """The slices that one task reads."""
+
+    def __init__(self, slices: tuple[PartitionSlice, ...]) -> None:
+        super().__init__(None)
+        self.slices = slices
+
+    def __repr__(self) -> str:
+        texts = ", ".join(f"{part.partition}[{part.start}, {part.end})" for part in self.slices)
+        return f"Slices({texts})"
+
+
+def split_into_tasks(
+    span: Span, limits: TaskLimits = NO_LIMITS, cores: int | None = None
+) -> list[TaskSlices]:
+    """Return tasks that together read exactly the span: one per core, more for a large span.
+
+    A partition's range is divided only where the limits want it. The largest range goes first, each
+    to the task with the fewest records so far (the longest-processing-time rule).
+
+    Raises OptionError if that would be more than MOST_TASKS.
+    """
+    whole = [
+        PartitionSlice(partition, start, end)
+        for partition, (start, end) in span.ranges.items()
+        if end > start
+    ]
+    slices = divide(whole, limits)
+    if limits.most_offsets is not None:
+        # Each is a task of its own: two together might have more than the limit.
+        return [TaskSlices((part,)) for part in slices]
+    total = sum(part.size for part in slices)
+    # One task for each core and not for each partition: every Python task costs tens of
+    # milliseconds, which dominate small batches.
+    wanted = max(cores or os.cpu_count() or 1, -(-total // OFFSETS_A_TASK), limits.least_tasks or 0)
+    tasks = min(len(slices), wanted)
+    slices_by_task: list[list[PartitionSlice]] = [[] for _ in range(tasks)]
+    # A heap of the records of each task: a search for the fewest would take hours for MOST_TASKS.
+    heap = [(0, task) for task in range(tasks)]
+    # The partition breaks ties, so one span always gives the same tasks on one machine.
+    for part in sorted(slices, key=lambda part: (-part.size, part)):
+        records, smallest = heap[0]
+        slices_by_task[smallest].append(part)
+        heapq.heapreplace(heap, (records + part.size, smallest))
+    return [TaskSlices(tuple(sorted(parts))) for parts in slices_by_task]
+
+
+def divide(slices: list[PartitionSlice], limits: TaskLimits) -> list[PartitionSlice]:
+    """Return the slices in equal parts, none above the limit, and as many as tasks are wanted.
+
+    Where there are too few parts, the slice whose parts are the largest is divided into one more,
+    again and again, as long as a part has two offsets (the method of highest averages).
+    Raises OptionError if the limit makes more parts than MOST_TASKS.
+
+    Example: slices of 90 and 10 offsets, at least 4 tasks: 30, 30, 30 and 10.
+    """
+    most = limits.most_offsets
+    parts = [1 if most is None else -(-part.size // most) for part in slices]
+    if most is not None and sum(parts) > MOST_TASKS:
+        raise OptionError(
+            f"option maxRecordsPerPartition is {most}, which makes {sum(parts)} tasks of this "
+            f"read, and {MOST_TASKS} are the most: raise it, or read less at once "
+            "(maxOffsetsPerTrigger for the next batches of a stream, a later beginning or an "
+            "earlier end in a batch read)."
+        )
+    # By the size of its parts; the smallest item of a heap comes first, hence the sign.
+    heap = [(-part.size / parts[i], i) for i, part in enumerate(slices) if part.size > parts[i]]
+    heapq.heapify(heap)
+    for _ in range((limits.least_tasks or 0) - sum(parts)):
+        if not heap:
+            break
+        _, i = heapq.heappop(heap)
+        parts[i] += 1
+        if slices[i].size > parts[i]:
+            heapq.heappush(heap, (-slices[i].size / parts[i], i))
+    return [
+        PartitionSlice(
+            part.partition,
+            part.start + part.size * number // count,
+            part.start + part.size * (number + 1) // count,
+        )
+        for part, count in zip(slices, parts, strict=True)
+        for number in range(count)
+    ]
+
+
+def read_task(task: TaskSlices, options: TaskOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the records of the task's slices, in order, by the rule of `RangeReader`.
+
+    Raises RuntimeError where records are gone, unless failOnDataLoss is false.
+    """
+    # Shared by the tasks of a Python worker, which Spark reuses: connections outlive the task.
+    cluster = _cluster(options)
+    for part in task.slices:
+        yield from _read_slice(cluster, part, options)
+
+
+def _read_slice(
+    cluster: Cluster, part: PartitionSlice, options: TaskOptions
+) -> Iterator[pa.RecordBatch]:
+    """Fetch one executor's slice of a micro-batch and yield its rows as Arrow batches."""
+    reader = cluster.range_reader(
+        part.partition, (part.start, part.end), max(READ_TIMEOUT_MS, options.request_timeout_ms)
+    )
+    while reader.position < part.end:
+        yield from to_arrow(
+            cluster.deliver(reader.read_remaining(fail_on_data_loss=options.fail_on_data_loss)),
+            topic=part.partition.topic,
+            partition=part.partition.partition,
+            from_offset=reader.position,
+            before_offset=part.end,
+            include_headers=options.include_headers,
+        )
+
+
+_clusters: dict[tuple[int, str, str, int, ClientSecurity], Cluster] = {}
+
+
+def _cluster(options: TaskOptions) -> Cluster:
+    """Return the connections of this Python worker, created once in each process.
+
+    Spark forks its Python workers, and a connection must not be shared with the parent: hence the
+    process id in the key.
+    """
+    bootstrap, client_id, timeout_ms = (
+        options.bootstrap,
+        options.client_id,
+        options.request_timeout_ms,
+    )
+    key = (os.getpid(), bootstrap, client_id, timeout_ms, options.security)
+    if key not in _clusters:
+        _clusters[key] = Cluster(
+            bootstrap, client_id=client_id, timeout_ms=timeout_ms, security=options.security
+        )
+    return _clusters[key]

@@ -1,0 +1,1 @@
+"""The sink for topics: rows become records, which librdkafka sends."""
