@@ -39,6 +39,7 @@ from apportion.spark.delta_sink.ownership import (
     table_location,
     table_name,
 )
+from apportion.spark.delta_sink.shared_directory import require_shared
 from apportion.spark.delta_sink.table import CommitConflict, TableAttempt
 from apportion.spark.delta_sink.table_cleaning import DailyCleaning, clean
 from apportion.spark.delta_sink.uncommitted_files import UncommittedFiles
@@ -103,7 +104,8 @@ class Writer:
     Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
     tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
     were changed, where two sources read one topic, where it is called twice for one batch, or where
-    the table's directory holds things and no table; LostOffsets where records between the table's
+    the table's directory holds things and no table; TableNotShared where the driver does not find
+    the files that executors have written; LostOffsets where records between the table's
     fence and the batch are missing (unless `fail_on_data_loss` is False); TypeError where a column
     has another type in the table, or the table is partitioned.
     """
@@ -229,6 +231,7 @@ class Writer:
                 if admission.fences
                 else uncommitted.discard()
             )
+            require_shared(self.table, {file.path: file.size for file in files})
         except BaseException:
             uncommitted.discard()
             raise

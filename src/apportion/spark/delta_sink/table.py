@@ -20,6 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSelector
 
 from apportion.spark.delta_sink.files import WrittenFile, directory
+from apportion.spark.delta_sink.shared_directory import local_path_or_none
 
 
 class CommitConflict(Exception):
@@ -46,7 +47,7 @@ class TableAttempt:
         the table is partitioned.
         """
         options = dict(storage_options or {})
-        if isfile(_local_or_none(path) or ""):
+        if isfile(local_path_or_none(path) or ""):
             raise _unusable_path(path, "it is a file")
         try:
             table = DeltaTable(path, storage_options=options)
@@ -83,7 +84,7 @@ class TableAttempt:
         Raises OSError or ValueError where there can be none.
         """
         options = dict(storage_options or {})
-        if isfile(_local_or_none(path) or ""):
+        if isfile(local_path_or_none(path) or ""):
             raise _unusable_path(path, "it is a file")
         try:
             return cls(DeltaTable(path, storage_options=options))
@@ -173,18 +174,12 @@ def _make_directory(path: str) -> None:
     Raises OSError with the reason. delta-rs would create it too, but reports a failure as a table
     that was not found.
     """
-    local = _local_or_none(path)
+    local = local_path_or_none(path)
     if local is not None:
         try:
             Path(local, "_delta_log").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unusable_path(path, error.strerror) from None
-
-
-def _local_or_none(path: str) -> str | None:
-    """Return the path in the local file system; None for a table that is elsewhere."""
-    scheme, _, local = path.rpartition("://")
-    return local if scheme in ("", "file") else None
 
 
 def _unusable_path(path: str, why: str | None) -> OSError:
