@@ -40,7 +40,7 @@ You will see, in two to three minutes:
   6. The table is read again and compared with the CSV.
 
 With --cluster the applications run on a Spark standalone cluster of this machine, a Master and two
-Workers, each with an executor of each application. It takes a minute or two longer:
+Workers, each with an executor of each application. It takes about a minute longer:
   3a. At a sixth of the rows a Worker is lost with its executors: all of its processes are killed at
       one instant. Spark runs their tasks again on the other Worker. No member has gone, so no
       partition moves.

@@ -115,3 +115,13 @@ def test_an_application_that_ends_by_itself_ends_the_demonstration_with_a_senten
     errors = capsys.readouterr().err
     assert "The demonstration stopped. v1-" in errors
     assert "ended by itself. The end of" in errors
+
+
+def test_a_node_that_ends_by_itself_ends_the_demonstration_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java in it
+    assert main(["--cluster", "--flights", "1000", "--out", str(tmp_path / "out")]) == 1
+    errors = capsys.readouterr().err
+    assert "The demonstration stopped. " in errors
+    assert f"ended by itself. The end of {tmp_path / 'out' / 'logs'}" in errors
