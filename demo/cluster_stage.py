@@ -1,7 +1,7 @@
 """The script on a Spark standalone cluster: the same, but for a Worker that is lost on the way.
 
-The driver of an application is the member of the group, and its executors are not: a Worker that is
-lost costs the batches that run the tasks that ran there, and moves no partition.
+The driver of an application is the member of the group, and its executors are not. So a lost Worker
+moves no partition; the batches that run take longer, since Spark runs its tasks again elsewhere.
 """
 
 from collections.abc import Callable
@@ -92,6 +92,8 @@ class ClusterStage(Stage):
 
     def clear(self) -> None:
         """Stop everything, the cluster last."""
-        super().clear()
-        if self.cluster:
-            self.cluster.end()
+        try:
+            super().clear()
+        finally:
+            if self.cluster:
+                self.cluster.end()

@@ -9,8 +9,7 @@ import socket
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from demo.applications import Application
 
@@ -78,14 +77,14 @@ class StandaloneCluster:
         self.nodes[name] = Application(name, command, log, self._scratch_directory / name)
 
     def _status(self) -> dict[str, Any]:
-        """Return what the Master says of itself; nothing until it listens."""
+        """Return what the Master says of itself; no Workers until it listens."""
+        url = f"http://127.0.0.1:{self._status_port}/json/"
         try:
-            with urlopen(
-                f"http://127.0.0.1:{self._status_port}/json/", timeout=TIMEOUT_S
-            ) as answer:
+            # Without the proxies of the environment: the Master is on this host.
+            with build_opener(ProxyHandler({})).open(url, timeout=TIMEOUT_S) as answer:
                 status: dict[str, Any] = json.load(answer)
                 return status
-        except (URLError, OSError):
+        except OSError:
             return {"workers": []}
 
 
