@@ -4,6 +4,7 @@
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
+CLUSTER ?=
 ARGS ?=
 TESTS ?=
 WORKERS ?= 3
@@ -20,8 +21,8 @@ help: ## say what there is
 $(READY): requirements.lock pyproject.toml tools/set_up.sh
 	@bash tools/set_up.sh
 
-demo: $(READY) ## real flights through Spark applications that share one consumer group (BROKER=kafka: on a real Apache Kafka)
-	@$(JAVA) $(PY) -m demo --broker $(BROKER) $(ARGS)
+demo: $(READY) ## real flights through Spark applications that share one consumer group (BROKER=kafka: on a real Apache Kafka; CLUSTER=1: on a Spark cluster)
+	@$(JAVA) $(PY) -m demo --broker $(BROKER) $(if $(filter-out 0,$(CLUSTER)),--cluster) $(ARGS)
 
 quick: $(READY) ## the rooms that start no process, with a tenth of the examples of each property: a contributor's inner loop
 	@$(PY) -m pytest --numprocesses=2 --hypothesis-profile=quick $(or $(TESTS),$(UNITS) --ignore=tests/wire/test_oracles.py) $(ARGS)

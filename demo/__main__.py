@@ -12,12 +12,13 @@ from rich.console import Console
 
 from demo.brokers import KINDS, NoBroker
 from demo.check import Verdict, check_table
+from demo.cluster_stage import ClusterStage
 from demo.flights import figures, flights
 from demo.observe import SAMPLE_INTERVAL_S
 from demo.picture import ownership_svg
-from demo.play import GROUP, MEMBERS, PARTITIONS, RunRecord, Script, Stopped, play
+from demo.play import GROUP, MEMBERS, PARTITIONS, RunRecord, Script, Stage, Stopped, play
 from demo.screen import screen
-from demo.timeline import commit_gaps, events, ownership_periods
+from demo.timeline import Event, commit_gaps, events, ownership_periods, worker_events
 
 ALL_FLIGHTS = 336_776
 SECONDS = 100.0
@@ -37,6 +38,13 @@ You will see, in two to three minutes:
   5. At two thirds version 2 of the pipeline starts beside the survivor, with a checkpoint of its
      own; then version 1 stops.
   6. The table is read again and compared with the CSV.
+
+With --cluster the applications run on a Spark standalone cluster of this machine, a Master and two
+Workers, each with an executor of each application. It takes about a minute longer:
+  3a. At a sixth of the rows a Worker is lost with its executors: all of its processes are killed at
+      one instant. Spark runs their tasks again on the other Worker. No member has gone, so no
+      partition moves.
+  3b. A new Worker takes its place.
 
 What remains:
   demo-out/summary.json    the figures; exit code 1 if any check failed
@@ -58,6 +66,11 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
         choices=KINDS,
         default="embedded",
         help="apportion's own inside this process, or a real Apache Kafka",
+    )
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="on a Spark standalone cluster of this machine, which loses a Worker",
     )
     parser.add_argument(
         "--flights",
@@ -93,6 +106,17 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
+def all_events(record: RunRecord) -> list[Event]:
+    """Return the rebalances, and what the losses of Workers cost, in the order of time."""
+    return sorted(
+        [
+            *events(record.samples, record.host_losses, PARTITIONS),
+            *worker_events(record.samples, record.worker_losses, PARTITIONS),
+        ],
+        key=lambda event: event.at_ms,
+    )
+
+
 def summary(record: RunRecord, verdict: Verdict, rows_in: int, seconds: float) -> dict[str, Any]:
     """Return the figures of a run, as summary.json has them."""
     rebalances = events(record.samples, record.host_losses, PARTITIONS)
@@ -107,7 +131,7 @@ def summary(record: RunRecord, verdict: Verdict, rows_in: int, seconds: float) -
         "problems": list(verdict.problems),
         "seconds": round(seconds, 1),
         "peak_memory_mb": record.peak_memory_mb,
-        "events": [event.as_json() for event in rebalances],
+        "events": [event.as_json() for event in all_events(record)],
         "longest_commit_gap_during_rebalances_ms": gaps.during_rebalances_ms,
         "longest_commit_gap_outside_rebalances_ms": gaps.outside_ms,
         "longest_commit_gap_with_a_change_of_owner_ms": gaps.across_owners_ms,
@@ -116,9 +140,9 @@ def summary(record: RunRecord, verdict: Verdict, rows_in: int, seconds: float) -
 
 def ownership_picture(record: RunRecord, title: str) -> str:
     """Return the run as an SVG document."""
-    rebalances = events(record.samples, record.host_losses, PARTITIONS)
     owned = ownership_periods(record.samples, record.host_losses, PARTITIONS)
-    return ownership_svg(owned, rebalances, PARTITIONS, record.samples[-1].at_ms, title, MEMBERS)
+    end_ms = record.samples[-1].at_ms
+    return ownership_svg(owned, all_events(record), PARTITIONS, end_ms, title, MEMBERS)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -127,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
     script = Script(options.broker, options.flights, options.seconds, options.out.resolve())
     stream = sys.stderr if options.json else sys.stdout
     with screen(stream) as view:
-        record = play(script, view)
+        record = play(script, view, ClusterStage if options.cluster else Stage)
     verdict = check_table(str(script.table), figures(flights(script.rows)))
     result = summary(record, verdict, script.rows, monotonic() - started_s)
     (script.out / "summary.json").write_text(json.dumps(result, indent=2) + "\n")
@@ -141,12 +165,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def exit_code(result: dict[str, Any]) -> int:
-    """Return 0 if every check holds and the loss of the host was noticed; else 1."""
-    return (
-        0
-        if result["checks_ok"] and any(event["cause"] == "session" for event in result["events"])
-        else 1
+    """Return 0 if every check holds and the loss of the host was noticed; else 1.
+
+    A Worker that was lost must have cost no partition its owner, and the queries must have gone on.
+    """
+    lost_workers = [event for event in result["events"] if event["cause"] == "worker"]
+    shown = (
+        result["checks_ok"],
+        any(event["cause"] == "session" for event in result["events"]),
+        all(event["partitions_moved"] == 0 for event in lost_workers),
+        all(event["converged_ms"] is not None for event in lost_workers),
     )
+    return 0 if all(shown) else 1
 
 
 def print_result(result: dict[str, Any], out: Path, console: Console) -> None:
@@ -172,6 +202,8 @@ def print_result(result: dict[str, Any], out: Path, console: Console) -> None:
 
 
 def _sentence(event: dict[str, Any]) -> str:
+    if event["cause"] == "worker":
+        return _sentence_on_worker(event)
     what = {"join": "joined", "leave": "left", "session": "lost its host"}[event["cause"]]
     if event["converged_ms"] is None:
         return f"  {event['member']} {what}: the group never settled"
@@ -184,6 +216,16 @@ def _sentence(event: dict[str, Any]) -> str:
         "partitions moved"
     )
     return f"  {event['member']} {what}: {settled}, each without an owner for {unowned}"
+
+
+def _sentence_on_worker(event: dict[str, Any]) -> str:
+    what = f"  {event['member']} was lost with its executors: "
+    if event["converged_ms"] is None:
+        return f"{what}the queries did not go on"
+    return (
+        f"{what}all that was in the topic was written after {event['converged_ms'] / 1000:.1f} s, "
+        f"{event['partitions_moved']} partitions moved"
+    )
 
 
 def main(words: list[str] | None = None) -> int:

@@ -91,6 +91,10 @@ class Application:
         """Return its live processes: the driver, its JVM, the planning runner, the workers."""
         return host.processes(self._driver.pid)
 
+    def command_lines(self) -> list[str]:
+        """Return the command lines of its live processes."""
+        return host.command_lines(self._driver.pid)
+
     def last_lines(self, count: int = 15) -> str:
         """Return the last lines of its log."""
         return "\n".join(self.log.read_text(errors="replace").rstrip().splitlines()[-count:])

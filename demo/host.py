@@ -6,6 +6,7 @@ Instead, all descendants are found, and every process of the session that the fi
 
 import os
 import signal
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from time import sleep
@@ -27,6 +28,15 @@ def processes(pid: int) -> list[psutil.Process]:
         root = psutil.Process(pid)
         by_pid |= {process.pid: process for process in (root, *root.children(recursive=True))}
     return [process for process in by_pid.values() if is_alive(process)]
+
+
+def command_lines(pid: int) -> list[str]:
+    """Return the command lines of the live processes of the host that `pid` stands for."""
+    lines = []
+    for process in processes(pid):
+        with suppress(psutil.NoSuchProcess):  # a zombie by now, too
+            lines.append(" ".join(process.cmdline()))
+    return lines
 
 
 def suspend(pid: int) -> list[psutil.Process]:
@@ -57,6 +67,18 @@ def kill_host(pid: int) -> int:
     while any(map(is_alive, suspended)):
         sleep(0.01)
     return len(suspended)
+
+
+def end_with_parent() -> None:
+    """Let this process end in order once its parent is gone, in whatever way."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(0.2)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def is_alive(process: psutil.Process) -> bool:

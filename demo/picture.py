@@ -13,7 +13,7 @@ from demo.timeline import Event, OwnershipPeriod
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377")
 NO_OWNER = "#e8e8e8"
 LEFT_MARGIN, TOP_MARGIN, WIDTH, ROW_HEIGHT, LABEL_HEIGHT = 96, 58, 1000, 24, 15
-CAUSE_WORDS = {"session": "host lost", "join": "joins", "leave": "leaves"}
+CAUSE_WORDS = {"session": "host lost", "join": "joins", "leave": "leaves", "worker": "lost"}
 
 
 def colours_by_member(members: Sequence[str]) -> dict[str, str]:
@@ -125,7 +125,7 @@ def _extent(event: Event, end_ms: int) -> tuple[float, float]:
 def _event_line(event: Event, end_ms: int, y: int, bottom: int) -> list[str]:
     x, (start, _) = _x(event.at_ms, end_ms), _extent(event, end_ms)
     anchor = f'x="{x + 4:.1f}"' if start == x else f'x="{x - 4:.1f}" text-anchor="end"'
-    colour = "#cc0000" if event.cause == "session" else "#444"
+    colour = "#cc0000" if event.cause in ("session", "worker") else "#444"
     return [
         f'<path d="M{x:.1f} {y - 9}V{bottom}" stroke="{colour}" stroke-dasharray="3 3"/>',
         f'<text {anchor} y="{y}" font-size="11" fill="{colour}">{escape(_label(event))}</text>',

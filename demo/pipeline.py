@@ -6,11 +6,8 @@ Version 2 adds a column, `day_part`.
 
 import argparse
 import os
-import signal
 import sys
-import threading
 from tempfile import gettempdir
-from time import sleep
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,12 +15,14 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from apportion.spark import delta, run
 from demo.flights import COLUMNS, TEXT
+from demo.host import end_with_parent
+from demo.node import FAST_START
+from demo.standalone import EXECUTOR_MEMORY_MB
 
 FLIGHT = StructType(
     [StructField(name, StringType() if name in TEXT else IntegerType()) for name in COLUMNS]
 )
-# For a JVM that lives two minutes: less compilation, and a third less processor time at the start.
-FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LOCAL = "local[2]"
 
 
 def pipeline(source: DataFrame, version: int) -> DataFrame:
@@ -69,8 +68,8 @@ def day_part() -> Column:
     )
 
 
-def session(name: str) -> SparkSession:
-    """Return a small local Spark: no UI, a small heap, Unix sockets to its Python workers."""
+def session(name: str, master: str = LOCAL) -> SparkSession:
+    """Return a small Spark: no UI, small heaps, Unix sockets to its Python workers."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -84,22 +83,27 @@ def session(name: str) -> SparkSession:
         ),
         "spark.log.level": "ERROR",
     }
-    builder = SparkSession.builder.master("local[2]").appName(name)
+    if master != LOCAL:
+        settings |= executor_settings()
+    builder = SparkSession.builder.master(master).appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def end_with_parent() -> None:
-    """Let this process end in order once the demonstration is gone, in whatever way."""
-    parent = os.getppid()
+def executor_settings() -> dict[str, str]:
+    """Return the settings for a cluster on this host, whose Workers know nothing of apportion.
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            sleep(0.2)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()
+    The application gets two executors of one core, on two Workers as long as there are two.
+    """
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.cores.max": "2",
+        "spark.executor.cores": "1",
+        "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m",
+        "spark.executor.extraJavaOptions": f"{FAST_START} -Djava.io.tmpdir={gettempdir()}",
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
 
 
 def main() -> None:
@@ -108,9 +112,10 @@ def main() -> None:
     for option in ("--name", "--bootstrap", "--group", "--topic", "--table", "--checkpoint"):
         parser.add_argument(option, required=True)
     parser.add_argument("--version", type=int, required=True)
+    parser.add_argument("--master", default=LOCAL)
     options = parser.parse_args()
     end_with_parent()
-    spark = session(options.name)
+    spark = session(options.name, options.master)
     source = (
         spark.readStream.format("apportion")
         .option("kafka.bootstrap.servers", options.bootstrap)

@@ -21,7 +21,7 @@ from demo.flights import flights
 from demo.observe import Observer
 from demo.produce import PacedProducer
 from demo.screen import LiveView, PlainLines, Scene
-from demo.timeline import HostLoss, Sample
+from demo.timeline import HostLoss, Sample, WorkerLoss
 
 GROUP, TOPIC, PARTITIONS = "flights-etl", "flights", 12
 POLL_INTERVAL_S, REDRAW_INTERVAL_S = 0.1, 0.25
@@ -49,12 +49,13 @@ class Script(NamedTuple):
 
 
 class RunRecord(NamedTuple):
-    """The record of a complete run: samples of the group, lost hosts, peak memory."""
+    """The record of a complete run: samples of the group, lost hosts, peak memory, lost Workers."""
 
     broker: str
     samples: tuple[Sample, ...]
     host_losses: tuple[HostLoss, ...]
     peak_memory_mb: int
+    worker_losses: tuple[WorkerLoss, ...] = ()
 
 
 def clear(out: Path) -> None:
@@ -68,7 +69,7 @@ def clear(out: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def play(script: Script, screen: LiveView | PlainLines) -> RunRecord:
+def play(script: Script, screen: LiveView | PlainLines, stage_class: "type[Stage]") -> RunRecord:
     """Run the whole script and return the record; afterwards none of its processes is left.
 
     Raises Stopped, NoBroker.
@@ -76,15 +77,11 @@ def play(script: Script, screen: LiveView | PlainLines) -> RunRecord:
     clear(script.out)
     with ExitStack() as stack:
         broker = stack.enter_context(running_broker(script.broker, script.out / "kafka"))
-        stage = Stage(script, broker, stack.enter_context(scratch_directory()), screen)
+        scratch = stack.enter_context(scratch_directory())
+        stage = stage_class(script, broker, scratch, screen)
         stack.callback(stage.clear)
         stage.run()
-        return RunRecord(
-            stage.broker.name,
-            tuple(stage.observer.samples),
-            tuple(stage.host_losses),
-            stage.observer.peak_memory_mb,
-        )
+        return stage.record()
 
 
 @contextmanager
@@ -127,6 +124,7 @@ class Stage:
             script.rows / max(0.1, script.seconds),
         )
         self.applications: dict[str, Application] = {}
+        self.place: dict[str, str] = {}  # options that say where the applications run
         self.host_losses: list[HostLoss] = []
         self._activity = ""
         self._shown_s = 0.0
@@ -136,6 +134,13 @@ class Stage:
 
     def run(self) -> None:
         """Run the script."""
+        self.share()
+        self.lose_first()
+        self.roll()
+        self.finish()
+
+    def share(self) -> None:
+        """Start two applications; the flights depart when they share the partitions."""
         self.report(
             f"{self.broker.name} at {self.broker.bootstrap}; topic {TOPIC} with "
             f"{PARTITIONS} partitions"
@@ -151,6 +156,9 @@ class Stage:
             f"both own partitions: {self.script.rows:,} flights depart, at "
             f"{self.script.rows / self.script.seconds:,.0f} a second"
         )
+
+    def lose_first(self) -> None:
+        """Lose the host of the first application at a third of the rows; the other takes over."""
         self.until(
             "two applications share the partitions; one will lose its host at a third of the rows",
             self.written(1 / 3),
@@ -165,11 +173,6 @@ class Stage:
             f"{SURVIVOR} goes on alone; version 2 comes at two thirds of the rows",
             self.written(2 / 3),
         )
-        self.roll()
-        self.until("version 2 reads what is left", self.all_written)
-        self.report("the lag is 0: every flight is written")
-        self.stop(SUCCESSOR)
-        self.until("the last application leaves", lambda: not self.now.members and self.now.stable)
 
     def roll(self) -> None:
         """Start version 2 beside the survivor, let both write, then stop the survivor."""
@@ -193,6 +196,13 @@ class Stage:
         self.stop(SURVIVOR)
         self.until("version 1 finishes its batch and leaves", self.is_only_member(SUCCESSOR))
         self.report(f"{SUCCESSOR} owns all {PARTITIONS} partitions")
+
+    def finish(self) -> None:
+        """Wait until every flight is written, and stop the last application."""
+        self.until("version 2 reads what is left", self.all_written)
+        self.report("the lag is 0: every flight is written")
+        self.stop(SUCCESSOR)
+        self.until("the last application leaves", lambda: not self.now.members and self.now.stable)
 
     # Conditions
 
@@ -237,6 +247,7 @@ class Stage:
             "group": GROUP,
             "topic": TOPIC,
             "table": str(self.script.table),
+            **self.place,
         }
         self.applications[name] = pipeline(
             name, version, self.script.out, self.scratch_directory, **addresses
@@ -268,6 +279,19 @@ class Stage:
         for application in self.applications.values():
             application.lose_host()
         self.observer.end()
+
+    def processes(self) -> dict[str, Application]:
+        """Return by name all that must not end by itself."""
+        return self.applications
+
+    def record(self) -> RunRecord:
+        """Return what was seen so far."""
+        return RunRecord(
+            self.broker.name,
+            tuple(self.observer.samples),
+            tuple(self.host_losses),
+            self.observer.peak_memory_mb,
+        )
 
     # Waiting
 
@@ -310,7 +334,7 @@ class Stage:
         )
 
     def _raise_if_failed(self) -> None:
-        for application in self.applications.values():
+        for application in self.processes().values():
             if application.exit_code is not None and not application.stopping:
                 raise Stopped(
                     f"{application.name} ended by itself. {self._log_tail(application.name)}"
@@ -320,7 +344,7 @@ class Stage:
 
     def _raise_if_stuck(self) -> None:
         """Raise Stopped if nothing has changed for long: no row, member, owner or line in a log."""
-        logs = tuple(application.log.stat().st_size for application in self.applications.values())
+        logs = tuple(process.log.stat().st_size for process in self.processes().values())
         progress = (
             self.producer.acknowledged,
             self.now.written,
@@ -348,5 +372,5 @@ class Stage:
             )
 
     def _log_tail(self, name: str) -> str:
-        application = self.applications[name]
+        application = self.processes()[name]
         return f"The end of {application.log}:\n{application.last_lines()}\n"

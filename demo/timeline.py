@@ -47,6 +47,14 @@ class HostLoss(NamedTuple):
     member: str
 
 
+class WorkerLoss(NamedTuple):
+    """The moment at which a Worker of the cluster was lost, and the executors that it ran."""
+
+    at_ms: int
+    worker: str
+    executors: int
+
+
 class OwnershipPeriod(NamedTuple):
     """A time in which a partition had the same owner, or none (None)."""
 
@@ -57,9 +65,12 @@ class OwnershipPeriod(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One rebalance: why, when, how long until the group had converged, and what it cost."""
+    """One rebalance: why, when, how long until the group had converged, and what it cost.
 
-    cause: str  # "join", "leave" or "session"
+    For a lost Worker, which is no member: how long until all that was in the topic was written.
+    """
+
+    cause: str  # "join", "leave", "session" or "worker"
     member: str
     at_ms: int
     converged_ms: int | None
@@ -144,24 +155,71 @@ def _event(
     partitions: int,
 ) -> Event:
     end = next((sample for sample in later_samples if sample.has_converged(partitions)), None)
-    end_ms = end.at_ms if end else later_samples[-1].at_ms
-    owners_after = end.owners if end else later_samples[-1].owners
-    owner_changed = sum(
-        1
-        for partition in range(partitions)
-        if owners_before.get(partition) != owners_after.get(partition)
+    last = end or later_samples[-1]
+    return Event(
+        cause,
+        member,
+        at_ms,
+        end.at_ms - at_ms if end else None,
+        _moved(owners_before, last.owners, partitions),
+        _longest_unowned_ms(periods, owners_before, at_ms, last.at_ms),
     )
+
+
+def _moved(before: Mapping[int, str], after: Mapping[int, str], partitions: int) -> int:
+    return sum(
+        1 for partition in range(partitions) if before.get(partition) != after.get(partition)
+    )
+
+
+def _longest_unowned_ms(
+    periods: Sequence[OwnershipPeriod], owned_before: Mapping[int, str], from_ms: int, to_ms: int
+) -> int:
     gaps = (
-        min(period.to_ms, end_ms) - max(period.from_ms, at_ms)
+        min(period.to_ms, to_ms) - max(period.from_ms, from_ms)
         for period in periods
         if period.owner is None
-        and period.partition in owners_before
-        and period.from_ms < end_ms
-        and period.to_ms > at_ms
+        and period.partition in owned_before
+        and period.from_ms < to_ms
+        and period.to_ms > from_ms
     )
-    return Event(
-        cause, member, at_ms, end.at_ms - at_ms if end else None, owner_changed, max([0, *gaps])
+    return max([0, *gaps])
+
+
+def written_after(samples: Sequence[Sample], at_ms: int) -> Sample | None:
+    """Return the first sample in which all is written that was in the topic after `at_ms`."""
+    later = [sample for sample in samples if sample.at_ms >= at_ms]
+    return next(
+        (
+            sample
+            for sample in later
+            if all(sample.committed.get(number, 0) >= end for number, end in later[0].ends.items())
+        ),
+        None,
     )
+
+
+def worker_events(
+    samples: Sequence[Sample], losses: Iterable[WorkerLoss], partitions: int
+) -> list[Event]:
+    """Return what the loss of each Worker cost the group."""
+    periods = ownership_periods(samples, [], partitions)
+    results: list[Event] = []
+    for loss in losses:
+        before = [sample for sample in samples if sample.at_ms < loss.at_ms][-1]
+        end = written_after(samples, loss.at_ms)
+        last = end or samples[-1]
+        results.append(
+            Event(
+                "worker",
+                loss.worker,
+                loss.at_ms,
+                end.at_ms - loss.at_ms if end else None,
+                _moved(before.owners, last.owners, partitions),
+                _longest_unowned_ms(periods, before.owners, loss.at_ms, last.at_ms),
+            )
+        )
+    return results
 
 
 class CommitGaps(NamedTuple):

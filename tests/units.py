@@ -12,6 +12,8 @@ import pytest
 
 FIRST = (
     "tests/demo/test_play.py",
+    "tests/demo/test_cluster_stage.py",
+    "tests/spark/test_standalone.py",
     "tests/spark/test_outage.py",
     "tests/spark/test_takeover.py",
     "tests/spark/",

@@ -26,6 +26,7 @@ LEFT_OUT = (
     "test_guards.py",
     # of whole applications and pages
     "test_cluster.py",
+    "test_cluster_page.py",
     "test_connect.py",
     "test_ending_applications.py",
     "test_examples.py",
@@ -35,6 +36,7 @@ LEFT_OUT = (
     "test_readme.py",
     "test_rehearsals.py",
     "test_secured.py",
+    "test_standalone.py",
     "test_takeover.py",
     "test_tutorial.py",
 )

@@ -99,6 +99,14 @@ def test_a_run_that_nobody_was_lost_in_has_not_shown_what_it_should() -> None:
     ] == [0, 1, 1]
 
 
+def test_a_worker_whose_loss_cost_a_partition_its_owner_is_a_failure() -> None:
+    codes = []
+    for moved, settled_ms in ((0, 3_000), (1, 3_000), (0, None)):
+        worker = {"cause": "worker", "partitions_moved": moved, "converged_ms": settled_ms}
+        codes.append(exit_code({"checks_ok": True, "events": [{"cause": "session"}, worker]}))
+    assert codes == [0, 1, 1]
+
+
 def test_an_application_that_ends_by_itself_ends_the_demonstration_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,3 +115,13 @@ def test_an_application_that_ends_by_itself_ends_the_demonstration_with_a_senten
     errors = capsys.readouterr().err
     assert "The demonstration stopped. v1-" in errors
     assert "ended by itself. The end of" in errors
+
+
+def test_a_node_that_ends_by_itself_ends_the_demonstration_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java in it
+    assert main(["--cluster", "--flights", "1000", "--out", str(tmp_path / "out")]) == 1
+    errors = capsys.readouterr().err
+    assert "The demonstration stopped. " in errors
+    assert f"ended by itself. The end of {tmp_path / 'out' / 'logs'}" in errors

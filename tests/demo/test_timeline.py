@@ -7,9 +7,11 @@ from demo.timeline import (
     HostLoss,
     OwnershipPeriod,
     Sample,
+    WorkerLoss,
     commit_gaps,
     events,
     ownership_periods,
+    worker_events,
 )
 
 
@@ -62,6 +64,32 @@ def test_a_join_and_a_leave_count_what_moved_and_what_stood_still() -> None:
 def test_a_rebalance_that_never_ends_has_no_time_of_convergence() -> None:
     samples = [sample(0, "aa"), Sample(100, {0: "a"}, frozenset("ab"), False, {})]
     assert events(samples, [], 2)[-1] == Event("join", "b", 100, None, 1, 0)
+
+
+def seen(at_ms: int, owners: str, committed: int, end: int) -> Sample:
+    """A sample in which every partition has these offsets."""
+    group = sample(at_ms, owners, committed=dict.fromkeys(range(len(owners)), committed))
+    return group._replace(ends=dict.fromkeys(range(len(owners)), end))
+
+
+def test_a_lost_worker_costs_the_time_until_all_that_was_in_the_topic_is_written() -> None:
+    samples = [
+        seen(0, "ab", 0, 10),
+        seen(200, "ab", 5, 20),
+        seen(400, "ab", 15, 30),
+        seen(600, "ab", 20, 40),
+    ]
+    lost = WorkerLoss(150, "worker-2", 2)
+    assert worker_events(samples, [lost], 2) == [Event("worker", "worker-2", 150, 450, 0, 0)]
+    assert worker_events(samples[:3], [lost], 2) == [Event("worker", "worker-2", 150, None, 0, 0)]
+
+
+def test_partitions_that_moved_when_a_worker_was_lost_are_counted() -> None:
+    samples = [seen(0, "ab", 0, 10), seen(200, "aa", 5, 20), seen(400, "aa", 20, 30)]
+    samples[1] = samples[1]._replace(owners={0: "a"})
+    assert worker_events(samples, [WorkerLoss(100, "worker-2", 1)], 2) == [
+        Event("worker", "worker-2", 100, 300, 1, 200)
+    ]
 
 
 def test_commit_gaps_are_told_apart_by_whether_a_rebalance_ran() -> None:

@@ -2,10 +2,10 @@
 where a test may hold it.
 
 A gate is a directory. While `<gate>/closed` exists, whoever comes to the gate leaves
-`<gate>/entered` and waits. The gate `reading` stands in the executors, after the writer has read
-its fences; the gate `written` in the driver, after the Delta commit and before Spark's own; the
-gate `planning`, of an application with `--planning gated`, before the source is asked for the next
-span.
+`<gate>/entered-<pid>` and waits. The gate `reading` stands in the executors, after the writer has
+read its fences; the gate `written` in the driver, after the Delta commit and before Spark's own;
+the gate `planning`, of an application with `--planning gated`, before the source is asked for the
+next span.
 """
 
 import argparse
@@ -36,7 +36,7 @@ POLL_S: Any = 0.2  # PySpark's annotation wants an int, its code takes a float
 def pass_gate(gate: Path) -> None:
     """Returns once the gate is open."""
     while (gate / "closed").exists():
-        (gate / "entered").touch()
+        (gate / f"entered-{os.getpid()}").touch()
         time.sleep(0.05)
 
 

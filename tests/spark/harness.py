@@ -106,19 +106,28 @@ class Application:
         )
 
     def close_gate(self, gate: str) -> None:
-        (self.gates / gate / "entered").unlink(missing_ok=True)
+        for trace in (self.gates / gate).glob("entered*"):
+            trace.unlink()
         (self.gates / gate / "closed").touch()
 
     def open_gate(self, gate: str) -> None:
         (self.gates / gate / "closed").unlink(missing_ok=True)
 
-    def wait_at(self, gate: str, seconds: int = PATIENCE_S) -> None:
+    def wait_at(self, gate: str, seconds: int = PATIENCE_S, processes: int = 1) -> None:
+        """Returns once so many of its processes wait at the gate."""
         until(
-            lambda: (self.gates / gate / "entered").exists(),
+            lambda: len(self.processes_at(gate)) >= processes,
             seconds,
             f"{self.name} at the gate {gate}",
             [self],
         )
+
+    def processes_at(self, gate: str) -> set[int]:
+        """The pids of those that came to the gate since it was closed."""
+        return {
+            int(trace.name.removeprefix("entered-"))
+            for trace in (self.gates / gate).glob("entered-*")
+        }
 
     def batches(self, kind: str = "commits") -> list[int]:
         """The numbers of the batches in Spark's own log."""

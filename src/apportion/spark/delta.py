@@ -41,6 +41,7 @@ from apportion.spark.delta_sink.ownership import (
     table_location,
     table_name,
 )
+from apportion.spark.delta_sink.shared_directory import require_shared
 from apportion.spark.delta_sink.table import CommitConflict, TableAttempt
 from apportion.spark.delta_sink.table_checks import (
     refuse_unfit_local_table,
@@ -114,8 +115,9 @@ class Writer:
     Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
     tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
     were changed, or have other types in the table, where the table cannot be written, where two
-    sources read one topic, or where it is called twice for one batch; LostOffsets where records
-    between the table's fence and the batch are missing (unless `fail_on_data_loss` is False).
+    sources read one topic, or where it is called twice for one batch; TableNotShared where the
+    driver does not find the files that executors have written; LostOffsets where records between
+    the table's fence and the batch are missing (unless `fail_on_data_loss` is False).
     """
 
     def __init__(
@@ -259,6 +261,7 @@ class Writer:
                 if admission.fences
                 else uncommitted.discard()
             )
+            require_shared(self.table, {file.path: file.size for file in files})
         except BaseException:
             uncommitted.discard()
             raise

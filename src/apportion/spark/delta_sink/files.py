@@ -16,10 +16,12 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 from pyspark.sql import DataFrame
 
+from apportion.spark.delta_sink.shared_directory import no_such_directory
 from apportion.spark.errors import NotWritable
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.reading.source_columns import without_load
@@ -101,8 +103,14 @@ class PartFileWriter(NamedTuple):
     windows: Mapping[TopicPartition, OffsetWindow]
 
     def filesystem(self) -> FileSystem:
-        """Return the table's own directory as a file system."""
-        return directory(self.table, self.storage_options)
+        """Return the table's own directory as a file system.
+
+        Raises TableNotShared where this host does not have it: the driver's has.
+        """
+        try:
+            return directory(self.table, self.storage_options)
+        except TableNotFoundError:
+            raise no_such_directory(self.table) from None
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows that the table does not have yet to files, as Spark's mapInArrow.
