@@ -24,7 +24,7 @@ class Commands(TyperGroup):
 
 
 class LaterCommand(NamedTuple):
-    """Where a command is: the module, and its name there, of a function or a group of commands.
+    """The module of a command, and the name there of its function or its group of commands.
 
     no_args_is_help: without arguments the function shows its help; a group says so itself.
     """
