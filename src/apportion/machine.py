@@ -73,6 +73,12 @@ class Arrived(NamedTuple):
         return response if self.access is None else self.access.completed(response)
 
 
+class Arrivals(NamedTuple):
+    """Requests that have arrived together, oldest first: as if each had arrived alone."""
+
+    requests: tuple[Arrived, ...]
+
+
 @dataclass(slots=True, frozen=True)
 class Gone:
     """The connection behind these tickets is closed: their responses can no longer be delivered."""

@@ -137,3 +137,16 @@ def test_the_help_shows_a_flag_without_a_type(command: list[str]) -> None:
     shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "100"}).output
     assert "--help" in shown
     assert "<bool>" not in shown
+
+
+def test_a_command_imports_no_other_command() -> None:
+    script = (
+        "import sys\n"
+        "from apportion.cli.main import app\n"
+        "try:\n"
+        "    app(['topics', '--help'])\n"
+        "except SystemExit:\n"
+        "    print([name for name in sys.modules if name.startswith('apportion.cli.groups')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -27,7 +27,7 @@ def options(*path: str) -> dict[Any, Any]:
     """The options of a command by their names in Python."""
     command: Any = typer.main.get_command(app)
     for name in path:
-        command = command.commands[name]
+        command = command.get_command(typer.Context(command), name)
     return {each.name: each for each in command.params}
 
 

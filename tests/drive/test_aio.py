@@ -7,6 +7,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from apportion.drive.aio import LoopDriver
 from apportion.machine import (
+    Arrivals,
+    Arrived,
+    Caller,
     Compute,
     Computed,
     ComputeFailed,
@@ -16,6 +19,7 @@ from apportion.machine import (
     Instant,
     Note,
     Tick,
+    Ticket,
 )
 
 
@@ -55,6 +59,10 @@ class Toy:
             raise event
         self.events.append(("gave up", event))
         return [Note("error", str(error))]
+
+
+def request(ticket: int) -> Arrived:
+    return Arrived(Ticket(ticket), "request", 0, Caller("client", "/host"), bytes(16))
 
 
 def run(
@@ -120,6 +128,32 @@ def test_the_machine_is_woken_when_it_wants_to_be() -> None:
             await asyncio.sleep(0)
 
     assert run(script)[0] == [[], Tick()]
+
+
+def test_requests_that_arrive_in_one_pass_of_the_loop_are_one_step() -> None:
+    first, second, third, fourth = map(request, range(4))
+
+    async def script(toy: Toy, driver: LoopDriver) -> None:
+        driver.post_soon(first)
+        driver.post_soon(second)
+        assert toy.events == []
+        await asyncio.sleep(0)
+        driver.post_soon(third)
+        await asyncio.sleep(0)
+        driver.post_soon(fourth)
+
+    assert run(script)[0] == [Arrivals((first, second)), third, fourth]
+
+
+def test_another_event_comes_behind_the_requests_before_it() -> None:
+    first, second = map(request, range(2))
+
+    async def script(toy: Toy, driver: LoopDriver) -> None:
+        driver.post_soon(first)
+        driver.post(Tick())
+        driver.post_soon(second)
+
+    assert run(script)[0] == [first, Tick(), second]
 
 
 def test_after_the_end_nothing_is_stepped() -> None:

@@ -1,6 +1,7 @@
 """A node on a disk in memory, and a driver that flushes when it is told to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -11,6 +12,7 @@ from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.machine import (
     PLAINTEXT_LISTENER,
     Abandon,
+    Arrivals,
     Arrived,
     Caller,
     CloseConnection,
@@ -70,6 +72,7 @@ class NodeDriver:
         self.abandoned: list[Computation] = []
         self.caller = Caller("test", "/here")  # of the next request
         self._asked: dict[int, Arrived] = {}
+        self._held: list[Arrived] | None = None  # that will arrive together
         self._tickets = count(1)
         self._take(self.node.start(self.now, bytes(range(16))))
         self.flush()
@@ -97,8 +100,21 @@ class NodeDriver:
         version = api_of(type(request)).versions[-1] if version is None else version
         asked = Arrived(Ticket(ticket), request, version, self.caller, ticket.to_bytes(16, "big"))
         self._asked[ticket] = asked
-        self.step(asked)
+        if self._held is None:
+            self.step(asked)
+        else:
+            self._held.append(asked)
         return ticket
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """The requests that are sent inside a `with` block arrive together at its end."""
+        held: list[Arrived] = []
+        self._held = held
+        yield
+        self._held = None
+        if held:
+            self.step(Arrivals(tuple(held)))
 
     def call(self, request: Any, version: int | None = None) -> Any:
         """Send a request, flush as often as it takes, and give the answer."""

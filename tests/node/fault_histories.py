@@ -206,6 +206,10 @@ class FaultHistory(NodeDriver):
                 self.fail_flush()
         elif what == "sleep":
             self.sleep(*fields)
+        elif what == "together":
+            with self.together():
+                for each in fields[0]:
+                    self.play(*each)
         elif what == "commit often":
             for _ in range(8):
                 self.play("commit", *fields)

@@ -134,7 +134,7 @@ ON_THE_WAY_BACK = [
 ]
 """Where a second fault may be, by which the broker ends."""
 
-actions = st.one_of(
+requests = st.one_of(
     st.tuples(
         st.just("produce"),
         st.sampled_from((*TOPICS, EXPIRING)),
@@ -154,7 +154,6 @@ actions = st.one_of(
     st.tuples(st.just("commit"), st.sampled_from(GROUPS), st.sampled_from(TOPICS)),
     st.tuples(st.just("committed"), st.sampled_from([("g",), ("g", "h"), ("g", "h", "i", "g")])),
     st.tuples(st.just("describe"), st.sampled_from([("g",), ("i", "j", "k")])),
-    st.tuples(st.just("commit often"), st.sampled_from(GROUPS), st.sampled_from(TOPICS)),
     st.tuples(st.just("join"), st.sampled_from(["j", "k"]), st.booleans()),
     st.tuples(st.just("sync"), st.sampled_from(["j", "k"])),
     st.tuples(st.just("leave"), st.sampled_from(["j", "k"])),
@@ -168,6 +167,12 @@ actions = st.one_of(
     st.tuples(st.just("metadata")),
     st.tuples(st.just("list")),
     st.tuples(st.just("number")),
+)
+actions = st.one_of(
+    requests,
+    requests,
+    st.tuples(st.just("together"), st.lists(requests, min_size=2, max_size=5)),
+    st.tuples(st.just("commit often"), st.sampled_from(GROUPS), st.sampled_from(TOPICS)),
     st.tuples(st.just("gone"), st.integers(0, 5)),
     st.tuples(st.just("flush")),
     st.tuples(st.just("flush")),

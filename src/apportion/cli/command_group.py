@@ -1,8 +1,10 @@
-"""The commands as a whole: how their help shows flags."""
+"""The commands as a whole: how their help shows flags, and when they are imported."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
 
+import typer
 from typer.core import TyperGroup
 
 
@@ -19,6 +21,45 @@ class Commands(TyperGroup):
         if command is not None:
             _with_plain_flags(command.get_params(ctx))
         return command
+
+
+class LaterCommand(NamedTuple):
+    """The module of a command, and the name there of its function or its group of commands.
+
+    no_args_is_help: without arguments the function shows its help; a group says so itself.
+    """
+
+    module: str
+    name: str
+    no_args_is_help: bool = False
+
+    def imported(self) -> Any:
+        """Import the command."""
+        found = getattr(import_module(self.module), self.name)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        alone = typer.Typer(add_completion=False)
+        alone.command(no_args_is_help=self.no_args_is_help)(found)
+        return typer.main.get_command(alone)
+
+
+class LaterCommands(Commands):
+    """Commands of which most are imported when they are asked for: all of them take a while."""
+
+    later: ClassVar[Mapping[str, LaterCommand]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, those that come later last."""
+        present = super().list_commands(ctx)
+        return [*(name for name in present if name not in self.later), *self.later]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name; None if there is none."""
+        if cmd_name in self.later and cmd_name not in self.commands:
+            command = self.later[cmd_name].imported()
+            command.name = cmd_name
+            self.add_command(command)
+        return super().get_command(ctx, cmd_name)
 
 
 def _with_plain_flags(params: Iterable[Any]) -> list[Any]:

@@ -1,33 +1,42 @@
-"""The command `apportion`: `serve` and `--version`; the other commands are joined in.
+"""The command `apportion`: `serve` and `--version`, and where the other commands are.
 
-A command's work is done in a module of its own, which is imported when the command runs, so that
-the command line starts fast.
+What another command declares, and a command's work, is imported when the command is asked for, so
+that the command line starts fast.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from apportion import __version__
-from apportion.cli.acls.commands import acls
 from apportion.cli.arguments import DEFAULT_BOOTSTRAP, setting_names
-from apportion.cli.command_group import Commands
-from apportion.cli.doctor.command import doctor
-from apportion.cli.groups.change_commands import changes
-from apportion.cli.groups.commands import groups
+from apportion.cli.command_group import LaterCommand, LaterCommands
+from apportion.cli.lasting_imports import lasting_imports
 from apportion.cli.setting_options import help_text
-from apportion.cli.sim_command import sim
-from apportion.cli.streams_commands import streams
-from apportion.cli.topics.commands import topics
-from apportion.cli.users.commands import users
-from apportion.cli.watch.command import watch
 from apportion.node.settings import BrokerSettings
 from apportion.settings import declared
 
+
+class AllCommands(LaterCommands):
+    """All commands of `apportion`."""
+
+    later: ClassVar[Mapping[str, LaterCommand]] = {
+        "watch": LaterCommand("apportion.cli.watch.command", "watch", no_args_is_help=True),
+        "doctor": LaterCommand("apportion.cli.doctor.command", "doctor"),
+        "sim": LaterCommand("apportion.cli.sim_command", "sim", no_args_is_help=True),
+        "groups": LaterCommand("apportion.cli.groups.change_commands", "groups"),
+        "topics": LaterCommand("apportion.cli.topics.commands", "topics"),
+        "acls": LaterCommand("apportion.cli.acls.commands", "acls"),
+        "users": LaterCommand("apportion.cli.users.commands", "users"),
+        "streams": LaterCommand("apportion.cli.streams_commands", "streams"),
+    }
+
+
 app = typer.Typer(
     name="apportion",
-    cls=Commands,
+    cls=AllCommands,
     help=(
         "Kafka's consumer-group system in Python. Start with: apportion serve --listen "
         "127.0.0.1:9092 --data-dir ./data"
@@ -111,21 +120,10 @@ def serve(
 
     TLS, SASL and ACLs: docs/security.md has the commands.
     """
-    from apportion.cli.serving import ServeOptions, run
-
+    with lasting_imports():
+        from apportion.cli.serving import ServeOptions, run
     options = ServeOptions(listen, data_dir, settings or [], add_scram or [], metrics, config)
     raise typer.Exit(run(options))
-
-
-groups.add_typer(changes)
-app.add_typer(groups, name="groups")
-app.add_typer(topics, name="topics")
-app.add_typer(acls, name="acls")
-app.add_typer(users, name="users")
-app.command(no_args_is_help=True)(watch)
-app.command()(doctor)
-app.add_typer(streams, name="streams")
-app.command(no_args_is_help=True)(sim)
 
 
 if __name__ == "__main__":

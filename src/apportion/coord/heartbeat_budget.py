@@ -43,6 +43,7 @@ SHORTEST_MS = 100
 """The shortest interval. A client may wait no longer than about an interval for a response."""
 KEPT_PART = 4
 """One in so many heartbeats of the budget is kept for those that are awaited."""
+KEPT_SLOTS = SLOTS_PER_SECOND * KEPT_PART
 
 
 class Booking(NamedTuple):
@@ -73,7 +74,7 @@ class HeartbeatBudget:
         # What each slot of a second has of the budget, and each slot of `KEPT_PART` seconds of the
         # part that is kept: the same in each such time.
         self._whole = _parts(per_second, SLOTS_PER_SECOND)
-        self._kept = _parts(per_second, SLOTS_PER_SECOND * KEPT_PART)
+        self._kept = _parts(per_second, KEPT_SLOTS)
         self._current = 0  # the slot of the last call; those before it are over
         self._first = 0  # the earliest slot that the last call could book
         # is_awaited -> a ring: the heartbeats booked in slot s are at s modulo its length
@@ -122,16 +123,17 @@ class HeartbeatBudget:
         # The booking of a heartbeat that comes at its time: nobody can have its slot any more.
         if slot < self._first:
             return
-        for is_awaited, open_slot in self._open_slot.items():
-            if slot < open_slot:
-                self._open_slot[is_awaited] = slot
+        open_slot = self._open_slot
+        for is_awaited in open_slot:
+            if slot < open_slot[is_awaited]:
+                open_slot[is_awaited] = slot
 
     def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
         """Return whether one more heartbeat fits into the slot's part of the budget."""
-        rings = self._booked
-        index = slot % len(rings[True])
-        at_rest, awaited = rings[False][index], rings[True][index]
-        whole, kept = self._whole[slot % len(self._whole)], self._kept[slot % len(self._kept)]
+        booked = self._booked
+        index = slot % len(booked[True])
+        at_rest, awaited = booked[False][index], booked[True][index]
+        whole, kept = self._whole[slot % SLOTS_PER_SECOND], self._kept[slot % KEPT_SLOTS]
         if is_awaited:
             # Members at rest may have taken all: those whose configured interval ends here.
             return at_rest + awaited < whole or awaited < kept

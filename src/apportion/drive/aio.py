@@ -15,6 +15,8 @@ from apportion.drive.clocks import now
 from apportion.drive.computations import ComputationThread, ForeignComputations
 from apportion.machine import (
     Abandon,
+    Arrivals,
+    Arrived,
     ComputationEnd,
     Compute,
     Flush,
@@ -69,12 +71,38 @@ class LoopDriver:
         self._computations = ComputationThread(self._post_computed)
         self._foreign = ForeignComputations(self._post_computed)
         self._flushing: asyncio.Future[None] | None = None
+        self._arrivals: list[Arrived] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._stopped = False
+        self._own: dict[type[Any], Callable[[Any], None]] = {
+            Flush: self._flush,
+            Compute: self._compute,
+            Abandon: self._abandon,
+        }
+
+    def post_soon(self, request: Arrived) -> None:
+        """Step the driven machine over a request and all others that this pass of the loop brings.
+
+        One step for many requests costs less than one for each.
+        """
+        if not self._arrivals:
+            self._loop.call_soon(self._post_arrivals)
+        self._arrivals.append(request)
 
     def post(self, event: Any) -> None:
         """Step the driven state machine over `event`, and perform its actions on the event loop."""
+        self._post_arrivals()  # they came before
+        self._step(event)
+
+    def _post_arrivals(self) -> None:
+        """Step the driven machine over the requests that have arrived since the last step."""
+        arrivals, self._arrivals = self._arrivals, []
+        if arrivals:
+            self._step(arrivals[0] if len(arrivals) == 1 else Arrivals(tuple(arrivals)))
+
+    def _step(self, event: Any) -> None:
+        """Step the machine over one event; where that fails, have it give the step up."""
         if self._stopped:
             return
         moment = now()
@@ -94,22 +122,14 @@ class LoopDriver:
     def perform(self, actions: list[Any]) -> None:
         """Perform the actions in order, and set the timer to the machine's next deadline."""
         for action in actions:
-            if type(action) is Flush:
-                self._flush(action)
-            elif type(action) is Compute:
-                place = self._foreign if action.computation.is_foreign else self._computations
-                place.begin(action.computation)
-            elif type(action) is Abandon:
-                if action.computation.is_foreign:
-                    self._foreign.abandon(action.computation)
-            else:
-                self._carry_out(action)
+            self._own.get(type(action), self._carry_out)(action)
         wake_ms = self._machine.wake_at()
         if wake_ms is not None and (self._timer is None or wake_ms < self._timer_ms):
             self._set_timer(wake_ms)
 
     async def idle(self) -> None:
-        """Wait until no flush is under way: what was written before this call is durable."""
+        """Wait until no flush is under way: what was posted before this call is durable."""
+        self._post_arrivals()
         while self._flushing is not None:
             await asyncio.wait([self._flushing])
             await asyncio.sleep(0)  # callbacks of the flush come first: they may begin another
@@ -138,6 +158,16 @@ class LoopDriver:
         """Step the machine over a Tick, as the timer has run out."""
         self._timer = None
         self.post(Tick())
+
+    def _compute(self, compute: Compute) -> None:
+        """Begin a computation beside the loop."""
+        place = self._foreign if compute.computation.is_foreign else self._computations
+        place.begin(compute.computation)
+
+    def _abandon(self, abandon: Abandon) -> None:
+        """Wait no longer for a computation, which a foreign one may never end."""
+        if abandon.computation.is_foreign:
+            self._foreign.abandon(abandon.computation)
 
     def _flush(self, flush: Flush) -> None:
         """Begin a flush of the broker's files on the flush thread."""

@@ -297,9 +297,9 @@ class Coordinators:
         An append to the shard's partition of `__consumer_offsets` makes every later response wait
         for its flush.
         """
+        waiting = hosted.shard.waiting
         for action in actions:
             if type(action) is Reply:
-                waiting = hosted.shard.waiting
                 request = waiting.request_or_none(action.ticket)
                 assert request is not None, f"ticket {action.ticket} has no waiting request"
                 self._send_reply(

@@ -135,6 +135,11 @@ class FlushGate:
             for flush_seq, replies in self._held.items()
         }
 
+    @property
+    def has_written(self) -> bool:
+        """True if there is anything that the next flush has to cover."""
+        return bool(self._dirty or self._not_visible)
+
     def begin_flush_or_none(self) -> Flush | None:
         """Begin a flush of all files written so far (group commit), and return it.
 

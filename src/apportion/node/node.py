@@ -15,6 +15,7 @@ from apportion.coord.shard import Shard
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code
 from apportion.machine import (
+    Arrivals,
     Arrived,
     ComputationEnd,
     Flushed,
@@ -117,6 +118,8 @@ class Node:
         """Run the units of work that `event` asks for, and return the actions that follow."""
         if type(event) is Arrived:
             self._units.append(UnitOfWork(event, self._dispatch, event))
+        elif type(event) is Arrivals:
+            self._units += [UnitOfWork(each, self._dispatch, each) for each in event.requests]
         elif type(event) is Flushed:
             self._flushed(event.flush_seq)
         elif type(event) is FlushFailed:
@@ -131,14 +134,8 @@ class Node:
             delayed_fetches = self._broker.delayed_fetches
             # One at a time: what one deadline does may put off another that is due (seed 96).
             for key in self._broker.deadlines.take_due(now.mono_ms):
-                self._run(
-                    UnitOfWork(
-                        delayed_fetches.request_or_none(key[1]) if key[0] == FETCH else None,
-                        self._serve,
-                        key,
-                    ),
-                    now,
-                )
+                request = delayed_fetches.request_or_none(key[1]) if key[0] == FETCH else None
+                self._run(UnitOfWork(request, self._serve, key), now)
                 self._run_all(now)
         return self._finish_step(now)
 
@@ -290,12 +287,8 @@ class Node:
         self._expiry.arm_if_needed(now)
         while broker.delayed_fetches.ready:
             ticket = next(iter(broker.delayed_fetches.ready))
-            self._run(
-                UnitOfWork(
-                    broker.delayed_fetches.request_or_none(ticket), self._retry_fetch, ticket
-                ),
-                now,
-            )
+            request = broker.delayed_fetches.request_or_none(ticket)
+            self._run(UnitOfWork(request, self._retry_fetch, ticket), now)
         if broker.undelayed:
             self._sender.actions += broker.undelayed
             broker.undelayed.clear()
@@ -303,7 +296,8 @@ class Node:
             self._sender.actions += broker.denials.take()
         if (
             # The flush comes last in a step: it covers what all units above have written.
-            FLUSH not in broker.deadlines
+            broker.flush_gate.has_written
+            and FLUSH not in broker.deadlines
             and (flush := broker.flush_gate.begin_flush_or_none()) is not None
         ):
             self._sender.actions.append(flush)

@@ -11,10 +11,11 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Reply, Ticket
 from apportion.node import flush_gate
 from apportion.node.broker import Answer, BrokerContext
-from apportion.node.error_responses import error_response, expects_response
+from apportion.node.error_responses import error_response
 from apportion.node.flush_gate import PendingReply
 from apportion.node.handlers.produce import unacknowledged
 from apportion.node.splits import SplitRequests
+from apportion.wire.messages.produce import ProduceResponse
 
 
 class ReplySender:
@@ -95,4 +96,7 @@ def _leaving(request: Arrived, body: Any) -> Any:
     """Return the body of a reply: the response as the caller may have it, or what stands for it."""
     if request.access is not None:
         body = request.access.completed(body)
-    return body if expects_response(request) else unacknowledged(body)
+    # Not with acks 0: its client would take a response for that of a later request.
+    if type(body) is ProduceResponse and not request.request.acks:
+        return unacknowledged(body)
+    return body

@@ -99,7 +99,7 @@ class TopicService:
         have been told of those in between.
         """
         topics, live = announced
-        return self.topics is not topics or self.live is not live
+        return self._metadata_log.topics is not topics or self.live is not live
 
     @property
     def cluster_id(self) -> str:
@@ -221,7 +221,7 @@ class TopicService:
 
         A Metadata request that names it and may create topics creates it, too.
         """
-        return self.topics.named(OFFSETS_TOPIC)
+        return self._metadata_log.topics.named(OFFSETS_TOPIC)
 
     def delete(self, topic: Topic) -> None:
         """Delete the topic, for DeleteTopics; its logs follow when that is durable.

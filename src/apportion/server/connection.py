@@ -46,6 +46,7 @@ class ServerConnection(asyncio.Protocol):
         "_inflight_bytes",
         "_is_collecting",
         "_is_finishing",
+        "_most_plain_bytes",
         "_peer_is_reading",
         "_pending",
         "_reading",
@@ -74,6 +75,7 @@ class ServerConnection(asyncio.Protocol):
         # requests whose response was not written, oldest first
         self._pending: deque[ResponseSlot] = deque()
         self._inflight_bytes = 0
+        self._most_plain_bytes = MAX_BYTES_WITHOUT_RECORDS  # that any request may have
         self._peer_is_reading = True
         self._is_finishing = False
         self._is_collecting = False
@@ -132,7 +134,8 @@ class ServerConnection(asyncio.Protocol):
             if self._unwritten_bytes >= COLLECTED_BYTES:
                 self._write()  # may call pause_writing: then no further request starts
         self._is_collecting = False
-        self._write()
+        if self._unwritten:
+            self._write()
         if self._close_reason is not None:
             self._close_transport()
         # One of these requests may have had `stop_reading` called.
@@ -242,15 +245,13 @@ class ServerConnection(asyncio.Protocol):
 
         If no other request of the connection is in flight, one of any size is allowed.
         """
+        if not self._peer_is_reading or not self._pending:
+            return self._peer_is_reading
         settings = self._receiver.settings
-        if (
-            not self._peer_is_reading
-            or len(self._pending) >= settings.apportion_connection_max_inflight_requests
-        ):
-            return False
         return (
-            not self._pending
-            or self._inflight_bytes + size_bytes <= settings.apportion_connection_max_inflight_bytes
+            len(self._pending) < settings.apportion_connection_max_inflight_requests
+            and self._inflight_bytes + size_bytes
+            <= settings.apportion_connection_max_inflight_bytes
         )
 
     def _start(self, frame: bytes) -> None:
@@ -259,7 +260,8 @@ class ServerConnection(asyncio.Protocol):
         Bytes that are no request make the server close the connection.
         """
         try:
-            self._refuse_undecoded(frame)
+            if len(frame) > self._most_plain_bytes:
+                self._refuse_undecoded(frame)
             incoming = self._decoder.decode(frame)
         except DecodeError as error:
             self._close_reason = str(error)
@@ -279,7 +281,7 @@ class ServerConnection(asyncio.Protocol):
         self._receiver.submit(self, slot, incoming.body, caller)
 
     def _refuse_undecoded(self, frame: bytes) -> None:
-        """Raise DecodeError for a request that must not even be decoded.
+        """Raise DecodeError for a large request that must not even be decoded.
 
         That is one other than Produce that is larger than the server allows.
         """

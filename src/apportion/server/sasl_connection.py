@@ -29,7 +29,7 @@ from apportion.node.sasl_settings import SaslSettings
 from apportion.node.settings import BrokerSettings
 from apportion.security.oauthbearer import TokenCheck, TokenVerdict
 from apportion.security.scram_credentials import Decoys
-from apportion.server.connection import ServerConnection
+from apportion.server.connection import MAX_BYTES_WITHOUT_RECORDS, ServerConnection
 from apportion.server.request_receiver import RequestReceiver, ResponseSlot
 from apportion.server.token_checks import checker_of
 from apportion.server.token_threads import Forget, TokenThreads
@@ -106,6 +106,7 @@ class SaslConnection(ServerConnection):
         """Begin a connection of a client without a name, at its gate."""
         super().__init__(gate, listener)
         self._has_name = False
+        self._most_plain_bytes = MOST_EARLY_BYTES
         self._last_timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
@@ -118,6 +119,7 @@ class SaslConnection(ServerConnection):
     def log_in(self, principal: str) -> None:
         """Take the client's further requests as this principal's, as large as the broker allows."""
         self._has_name = True
+        self._most_plain_bytes = MAX_BYTES_WITHOUT_RECORDS
         self._caller = self._caller._replace(principal=principal)
         self._frames.limit = self._receiver.settings.socket_request_max_bytes
 
@@ -135,12 +137,12 @@ class SaslConnection(ServerConnection):
         super().connection_lost(error)
 
     def _refuse_undecoded(self, frame: bytes) -> None:
-        """Raise DecodeError for a request that must not even be decoded.
+        """Raise DecodeError for a large request that must not even be decoded.
 
         Many small parts take many times their bytes, and time on the event loop.
         """
         super()._refuse_undecoded(frame)
-        if self._has_name or len(frame) <= MOST_EARLY_BYTES:
+        if self._has_name:
             return
         api = SERVED_APIS.get(key := request_header(frame)[0])
         if api is not None and key not in LOGIN_APIS:

@@ -45,6 +45,7 @@ from apportion.server.start_warnings import (
     unchangeable_acl_warnings,
     user_warnings,
 )
+from apportion.server.stepped_together import STEPPED_TOGETHER
 from apportion.store.files import RealDisk
 from apportion.store.metadata_log import ScramCredentials
 
@@ -231,7 +232,11 @@ class Server:
         self._last_ticket += 1
         ticket = slot.ticket = Ticket(self._last_ticket)
         self._unanswered[ticket] = (connection, slot)
-        self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh_id()))
+        arrived = Arrived(ticket, request, slot.version, caller, self._fresh_id())
+        if type(request) in STEPPED_TOGETHER:
+            self._driver.post_soon(arrived)
+        else:
+            self._driver.post(arrived)
 
     def connection_closed(
         self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None

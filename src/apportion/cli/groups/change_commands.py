@@ -30,6 +30,7 @@ from apportion.cli.groups.commands import (
     GroupOption,
     GroupOptions,
     PartitionOptions,
+    groups,
 )
 
 changes = typer.Typer()
@@ -279,3 +280,6 @@ def remove_members_command(
             ),
         )
     )
+
+
+groups.add_typer(changes)

@@ -61,14 +61,16 @@ def book_next_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupM
     now_ms = turn.now.mono_ms
     # The member is here, so the heartbeat that was booked for it is not to come any more. Without
     # this, one that heartbeats too often would fill the calendar.
-    cancel_heartbeat(turn, group, member)
+    live = group.live
+    booked = live.next_heartbeats.get(member.member_id)
+    if booked is not None:
+        turn.heartbeats.cancel(booked)
     latest_ms = now_ms + turn.settings_of(group.group_id).heartbeat_interval_ms
     awaited_ms = awaited_from_ms_or_none(turn, group, member)
     if awaited_ms is None or awaited_ms > latest_ms:
         booking = turn.heartbeats.book(now_ms, latest_ms, is_awaited=False)
     else:
         booking = turn.heartbeats.book(now_ms, latest_ms, is_awaited=True, from_ms=awaited_ms)
-    live = group.live
     live.next_heartbeats[member.member_id] = booking
     if not is_target_behind(group):
         live.renewing_member_id = None
@@ -93,6 +95,8 @@ def awaited_from_ms_or_none(
     """
     if member.state is not MemberState.STABLE or member.epoch != group.saved.assignment_epoch:
         return turn.now.mono_ms
+    if not is_target_behind(group) and not member.metadata.subscribed_topic_regex:
+        return None  # as nearly always
     target_ms = _target_ms_or_none(turn, group, member)
     resolution_ms = _resolution_ms_or_none(turn, group, member)
     if target_ms is None or resolution_ms is None:

@@ -1,12 +1,14 @@
 """The gate in front of the handlers: every request passes its check first."""
 
+from typing import TYPE_CHECKING
+
 from apportion.machine import Arrived
-from apportion.node.authorization.checks import Checked
-from apportion.node.authorization.rights import RightsOfCallers
-from apportion.node.authorization.table import CHECKS
 from apportion.node.broker import BrokerContext
 from apportion.security.authorizer import Acls, Authorizer
 from apportion.wire.table import api_of
+
+if TYPE_CHECKING:
+    from apportion.node.authorization.checks import Checked
 
 
 class Gate:
@@ -15,14 +17,19 @@ class Gate:
     For a broker with an authorizer; without one there is no gate.
     """
 
-    __slots__ = ("_acls", "_broker", "_rights")
+    __slots__ = ("_acls", "_broker", "_checks", "_rights")
 
     def __init__(self, broker: BrokerContext) -> None:
+        # Imported here: the checks of all APIs take 10 ms, and many brokers do without.
+        from apportion.node.authorization.rights import RightsOfCallers
+        from apportion.node.authorization.table import CHECKS
+
         self._broker = broker
+        self._checks = CHECKS
         self._acls: Acls | None = None
         self._rights = RightsOfCallers(Authorizer(), broker.denials)
 
-    def check(self, arrived: Arrived) -> Checked:
+    def check(self, arrived: Arrived) -> "Checked":
         """Return what the handler may see of the request, or the answer if it may not see it."""
         broker = self._broker
         acls = broker.topic_service.durable.acls
@@ -32,7 +39,7 @@ class Gate:
             authorizer = broker.authorizer
             assert authorizer is not None, "a broker without an authorizer has no gate"
             self._acls = acls
-            self._rights = RightsOfCallers(authorizer, broker.denials)
+            self._rights = self._rights.under(authorizer)
         broker.denials.api = api_of(type(arrived.request)).name
         rights = self._rights.of(arrived.caller)
-        return CHECKS[type(arrived.request)](broker, arrived, rights)
+        return self._checks[type(arrived.request)](broker, arrived, rights)

@@ -160,6 +160,10 @@ class RightsOfCallers:
         self._by_caller: dict[tuple[str, str], Rights] = {}
         self._decisions: Decisions = {}
 
+    def under(self, authorizer: Authorizer) -> "RightsOfCallers":
+        """Return the rights by another authorizer, of which nothing is decided yet."""
+        return RightsOfCallers(authorizer, self._denials)
+
     def of(self, caller: Caller) -> Rights:
         """Return what the caller may do."""
         key = (caller.principal, caller.host)

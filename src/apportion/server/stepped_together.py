@@ -1,0 +1,26 @@
+"""The requests that many clients send at a time: one step answers those that arrive together.
+
+Not Produce: with acks=0 a refused one ends its connection, and what comes behind it is not done.
+Nor what a client sends before it has a name, of which few may wait.
+"""
+
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.fetch import FetchRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest
+from apportion.wire.messages.offset_commit import OffsetCommitRequest
+from apportion.wire.messages.offset_fetch import OffsetFetchRequest
+from apportion.wire.messages.sync_group import SyncGroupRequest
+
+STEPPED_TOGETHER = frozenset(
+    {
+        ConsumerGroupHeartbeatRequest,
+        FetchRequest,
+        HeartbeatRequest,
+        JoinGroupRequest,
+        OffsetCommitRequest,
+        OffsetFetchRequest,
+        SyncGroupRequest,
+    }
+)
+"""Their classes."""
