@@ -148,5 +148,6 @@ def test_a_command_imports_no_other_command() -> None:
         "except SystemExit:\n"
         "    print([name for name in sys.modules if name.startswith('apportion.cli.groups')])\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
