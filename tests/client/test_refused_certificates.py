@@ -72,6 +72,7 @@ NAME_IT = (
             f"{OLD.certificate.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC",
         ),
     ],
+    ids=("another CA", "another CA of its name", "no CA", "elsewhere", "nameless", "old"),
 )
 def test_a_broker_that_cannot_be_trusted_is_refused_with_the_reason(
     tmp_path: Path, issued: Issued, tls: TlsSettings, why: str
