@@ -233,9 +233,9 @@ def run() -> list[dict[str, Any]]:
         with running_server() as broker:
             starts.append((broker.ready_ms, broker.rss_mb()))
     ready_ms, rss_mb = sorted(starts)[STARTS // 2]
-    rows: list[tuple[str, float, str, int, str]] = [
-        (f"heartbeats_per_s_{connections}", round(heartbeats(connections)), "1/s", 30_000, "higher")
-        for connections in (1, 100, 2000)
+    rows: list[tuple[str, float, str, int | None, str]] = [
+        (f"heartbeats_per_s_{connections}", round(heartbeats(connections)), "1/s", target, "higher")
+        for connections, target in ((1, None), (100, 30_000), (2000, 30_000))
     ]
     rows += [
         ("serve_ready_ms", round(ready_ms), "ms", 400, "lower"),

@@ -68,10 +68,6 @@ class Arrived(NamedTuple):
     fresh: bytes
     access: Access | None = None
 
-    def completed(self, response: Any) -> Any:
-        """Return the response as the caller may have it."""
-        return response if self.access is None else self.access.completed(response)
-
 
 class Arrivals(NamedTuple):
     """Requests that have arrived together, oldest first: as if each had arrived alone."""

@@ -151,3 +151,10 @@ def test_a_command_imports_no_other_command() -> None:
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_wrong_command_is_answered_with_one_that_is_like_it() -> None:
+    for wrong, right in (("topcs", "topics"), ("doctr", "doctor")):
+        code, text = run(wrong)
+        assert code == 2
+        assert f"Did you mean '{right}'?" in text

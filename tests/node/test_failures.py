@@ -12,7 +12,17 @@ from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Gone, Instant, Tick, Ticket
 from apportion.node.coordinators import Coordinators
-from tests.node.fault_histories import Fault, LastingFault, begun, commit, join, make, produce
+from apportion.node.handlers.fetch import FetchResult
+from tests.node.fault_histories import (
+    Fault,
+    LastingFault,
+    begun,
+    commit,
+    fetch,
+    join,
+    make,
+    produce,
+)
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit
@@ -177,3 +187,20 @@ def test_a_permanent_failure_is_left_alone_and_other_requests_are_served(
     assert (
         sum("more steps failed at" in note.text for note in history.notes) >= 1 or fault.times == 1
     )
+
+
+def test_a_request_that_fails_again_and_again_delays_none_that_came_with_it(
+    history: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = LastingFault(monkeypatch, (FetchResult, "__init__"), history, DELAY_MS, PLANTED)
+    history.faults = [fault]
+    for times in range(1, 8):
+        with history.together():
+            commits = [history.send(*commit(history, "first", "t")) for _ in range(2)]
+            fetched = history.send(*fetch(history, "t", (0,)))
+            commits.append(history.send(*commit(history, "first", "t")))
+        history.sleep(1)
+        history.flush()
+        assert fault.times == times
+        assert history.answers[fetched].error_code == Code.UNKNOWN_SERVER_ERROR
+        assert history.answers.keys() >= set(commits)

@@ -18,6 +18,7 @@ from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -219,6 +220,14 @@ def test_produce_without_acks_gets_no_answer(broker: EmbeddedBroker) -> None:
         peer.ask(produce("silent", batch(10), acks=0), 12, 8)
         peer.ask(ApiVersionsRequest(), 0, 9)
         assert peer.answer(ApiVersionsRequest, 0)[0] == 9
+
+
+def test_a_request_before_bytes_that_mean_nothing_is_answered(broker: EmbeddedBroker) -> None:
+    with Peer(broker.bootstrap) as peer:
+        heartbeat = HeartbeatRequest(group_id="none", generation_id=1, member_id="m")
+        peer.send(encode_request(heartbeat, 4, 1, "test") + framed(header(99, 0)))
+        assert peer.answer(HeartbeatRequest, 4)[0] == 1
+        assert peer.is_closed()
 
 
 def test_a_refused_produce_without_acks_closes_its_connection(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from apportion.errors import DecodeError
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.fetch import FetchRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.repeated_requests import LONGEST_BYTES, RequestDecoder
@@ -32,6 +33,13 @@ FRAMES = st.sampled_from(
         for correlation_id in (0, 1, -1)
         for client_id in ("client", "other")
         for version in (0, 1)
+    ]
+    + [
+        frame_of(
+            FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=()), correlation_id, version=12
+        )
+        for wait_ms in (0, 500)
+        for correlation_id in (1, 2)
     ]
 )
 

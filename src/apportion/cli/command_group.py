@@ -53,6 +53,13 @@ class LaterCommands(Commands):
         present = super().list_commands(ctx)
         return [*(name for name in present if name not in self.later), *self.later]
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the arguments begin with; a name like a wrong one is suggested."""
+        if args and self.get_command(ctx, args[0]) is None:
+            for name in self.later:  # the suggestion is one of those that are imported
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; None if there is none."""
         if cmd_name in self.later and cmd_name not in self.commands:

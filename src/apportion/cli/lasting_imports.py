@@ -12,9 +12,11 @@ def lasting_imports() -> Iterator[None]:
     The collector would look at everything that is imported, again and again while it grows, and
     once more with each full collection of a broker that runs.
     """
+    was_on = gc.isenabled()
     gc.disable()
     try:
         yield
         gc.freeze()
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()

@@ -87,16 +87,16 @@ class LoopDriver:
         One step for many requests costs less than one for each.
         """
         if not self._arrivals:
-            self._loop.call_soon(self._post_arrivals)
+            self._loop.call_soon(self.post_arrivals)
         self._arrivals.append(request)
 
     def post(self, event: Any) -> None:
         """Step the driven state machine over `event`, and perform its actions on the event loop."""
-        self._post_arrivals()  # they came before
+        self.post_arrivals()  # they came before
         self._step(event)
 
-    def _post_arrivals(self) -> None:
-        """Step the driven machine over the requests that have arrived since the last step."""
+    def post_arrivals(self) -> None:
+        """Step the driven machine over the requests of `post_soon` now."""
         arrivals, self._arrivals = self._arrivals, []
         if arrivals:
             self._step(arrivals[0] if len(arrivals) == 1 else Arrivals(tuple(arrivals)))
@@ -129,7 +129,7 @@ class LoopDriver:
 
     async def idle(self) -> None:
         """Wait until no flush is under way: what was posted before this call is durable."""
-        self._post_arrivals()
+        self.post_arrivals()
         while self._flushing is not None:
             await asyncio.wait([self._flushing])
             await asyncio.sleep(0)  # callbacks of the flush come first: they may begin another

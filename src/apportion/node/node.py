@@ -208,8 +208,10 @@ class Node:
             self._broker.deadlines.arm(
                 TOPICS_CHANGED, now.mono_ms + max(1, self._failures.pause_ms)
             )
+        # At once where a request failed, which is not tried again: others came with it, and wait.
+        is_tried_again = own_request is None and not is_announcing
         self._broker.deadlines.arm(
-            RETRY, now.mono_ms + (0 if is_announcing else self._failures.pause_ms)
+            RETRY, now.mono_ms + (self._failures.pause_ms if is_tried_again else 0)
         )
         self._confirm()
         return self._sender.take_actions()

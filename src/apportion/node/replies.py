@@ -96,7 +96,7 @@ def _leaving(request: Arrived, body: Any) -> Any:
     """Return the body of a reply: the response as the caller may have it, or what stands for it."""
     if request.access is not None:
         body = request.access.completed(body)
-    # Not with acks 0: its client would take a response for that of a later request.
+    # As `expects_response` says, but by the response: each reply comes this way, and few are these.
     if type(body) is ProduceResponse and not request.request.acks:
         return unacknowledged(body)
     return body

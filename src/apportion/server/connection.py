@@ -30,7 +30,7 @@ SPEAKS_TLS = (
     "SASL_PLAINTEXT, or another listener"
 )
 IDLE = "nothing came or went for {0} ms (connections.max.idle.ms)"
-# Responses to requests that arrived together are written together, up to this size.
+# Responses that are ready while requests are started are written together, up to this size.
 COLLECTED_BYTES = 1 << 16
 
 
@@ -111,6 +111,7 @@ class ServerConnection(asyncio.Protocol):
         try:
             self._waiting_frames.extend(self._frames.feed(data))
         except DecodeError as error:
+            self._receiver.answer_submitted()
             speaks_tls = data.startswith(TLS_HANDSHAKE)
             self._close(SPEAKS_TLS.format(self._caller.listener) if speaks_tls else str(error))
         self.start_requests()
@@ -264,7 +265,8 @@ class ServerConnection(asyncio.Protocol):
                 self._refuse_undecoded(frame)
             incoming = self._decoder.decode(frame)
         except DecodeError as error:
-            self._close_reason = str(error)
+            self._receiver.answer_submitted()  # the requests before these bytes
+            self._close_reason = self._close_reason or str(error)
             return
         slot = ResponseSlot(incoming, len(frame))
         self._pending.append(slot)

@@ -93,6 +93,10 @@ class RequestReceiver(Protocol):
         """
         ...
 
+    def answer_submitted(self) -> None:
+        """Have the broker take all that was submitted: what needs no time is answered then."""
+        ...
+
     def connection_closed(
         self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:

@@ -200,12 +200,17 @@ class SaslGate:
         self._forget_token()
         self._listener.receiver.connection_closed(connection, tickets, reason)
 
+    def answer_submitted(self) -> None:
+        """Have the server answer what was passed on to it."""
+        self._listener.receiver.answer_submitted()
+
     def submit(self, connection: Any, slot: ResponseSlot, request: Any, caller: Caller) -> None:
         """Hand a request to the server, or to the authenticator if it has a say in it."""
         moment = now()
         if self._authenticator.passes(request, moment.mono_ms):
             self._listener.receiver.submit(connection, slot, request, caller)
             return
+        self._listener.receiver.answer_submitted()  # the requests before it, if it is the last
         self._asked = slot, request, caller
         arrived = Arrived(Ticket(0), request, slot.version, caller, os.urandom(FRESH_BYTES))
         users = ScramUsers(self._listener.receiver.scram_credentials, self._listener.decoys)

@@ -80,8 +80,7 @@ class Server:
         self._connections: dict[OpenConnection, None] = {}
         self._idle = IdleConnections(self._connections, settings.connections_max_idle_ms)
         self._last_ticket = 0
-        self._random_bytes = b""
-        self._random_used = 0
+        self._random_bytes, self._random_used = b"", 0
         self._listening: list[asyncio.Server] = []
         self._stopping = asyncio.Event()
         self._all_closed = asyncio.Event()  # set while no connection is open
@@ -233,10 +232,13 @@ class Server:
         ticket = slot.ticket = Ticket(self._last_ticket)
         self._unanswered[ticket] = (connection, slot)
         arrived = Arrived(ticket, request, slot.version, caller, self._fresh_id())
-        if type(request) in STEPPED_TOGETHER:
-            self._driver.post_soon(arrived)
-        else:
-            self._driver.post(arrived)
+        (self._driver.post_soon if type(request) in STEPPED_TOGETHER else self._driver.post)(
+            arrived
+        )
+
+    def answer_submitted(self) -> None:
+        """Have the node step over the requests that wait for others of their pass of the loop."""
+        self._driver.post_arrivals()
 
     def connection_closed(
         self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None

@@ -1,7 +1,7 @@
 """The requests that many clients send at a time: one step answers those that arrive together.
 
-Not Produce: with acks=0 a refused one ends its connection, and what comes behind it is not done.
-Nor what a client sends before it has a name, of which few may wait.
+Produce is not among them: with acks=0 a refused one ends its connection, and what comes behind it
+is not done. Neither is what a client sends before it has a name, of which few may wait.
 """
 
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -23,4 +23,4 @@ STEPPED_TOGETHER = frozenset(
         SyncGroupRequest,
     }
 )
-"""Their classes."""
+"""The classes of these requests."""

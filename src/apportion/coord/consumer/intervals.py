@@ -60,7 +60,8 @@ def book_next_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupM
     """Book the member's next heartbeat; return how long it has to wait until then (ms)."""
     now_ms = turn.now.mono_ms
     # The member is here, so the heartbeat that was booked for it is not to come any more. Without
-    # this, one that heartbeats too often would fill the calendar.
+    # this, one that heartbeats too often would fill the calendar. Not by `cancel_heartbeat`: the
+    # next booking takes the place of this one.
     live = group.live
     booked = live.next_heartbeats.get(member.member_id)
     if booked is not None:
