@@ -102,7 +102,10 @@ def test_another_python_on_the_path_is_a_warning(
 ) -> None:
     # A program that imports apportion.spark before it starts Spark has its own.
     finding = check_workers_python(python_that_says(tmp_path, **facts))
-    found = f"PYSPARK_PYTHON is not set, so Spark starts python3: /opt/python is {lack}"
+    found = (
+        "PYSPARK_PYTHON is not set, so Spark starts python3, except for a program that imports "
+        f"apportion.spark before it starts Spark: /opt/python is {lack}"
+    )
     assert finding == Finding("workers' Python", Result.WARNING, found, USE_THIS)
 
 
@@ -113,7 +116,9 @@ def test_a_python_that_is_set_and_lacks_sparks_packages_fails(tmp_path: Path) ->
     finding = check_workers_python(environment)
     assert finding.result is Result.FAILED
     assert finding.found.endswith(f"Python {HERE} without pyarrow")
-    assert finding.remedy == f"{USE_THIS}, or install it: pip install 'apportion[spark]'"
+    assert finding.remedy == (
+        f"{USE_THIS}, or install apportion there with its extra spark, as README says"
+    )
 
 
 def test_workers_without_a_python_fail(tmp_path: Path) -> None:

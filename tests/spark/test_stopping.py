@@ -212,7 +212,17 @@ def test_a_program_is_stopped_in_order_by_a_signal_and_gets_its_handlers_back(
     assert capfd.readouterr().err == (
         f"{name}: the batch that runs is finished first, for up to 7 s; {name} again stops at "
         "once\n"
+        "stopped: the last batch is committed, and the group is left\n"
     )
+
+
+def test_a_second_query_on_a_checkpoint_is_told_to_have_its_own() -> None:
+    spark = "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log."
+    assert running.advised(spark) == (
+        f"{spark} Another query runs with this checkpoint: give each application a "
+        "checkpointLocation of its own, and all of them the same group and table"
+    )
+    assert running.advised("group etl: not let in") == "group etl: not let in"
 
 
 def test_a_signal_within_a_write_to_stderr_does_not_end_the_program(

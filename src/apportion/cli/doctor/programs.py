@@ -16,7 +16,7 @@ from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 
 SPARK_PACKAGES = ("pyspark", "pyarrow", "numba", "pandas", "deltalake", "confluent-kafka")
 """What the extra `spark` installs; pyproject.toml says which versions."""
-INSTALL = "install it: pip install 'apportion[spark]'"
+INSTALL = "install apportion there with its extra spark, as README says"
 LEAST_JAVA = 17
 STARTS_WITHIN_S = 60
 QUESTION = """
@@ -119,7 +119,12 @@ def check_workers_python(environment: Mapping[str, str]) -> Finding:
         return skipped("workers' Python", "this Python has no Spark that works")
     check, typed = "workers' Python", environment.get(VARIABLE)
     name = DEFAULT if typed is None else typed
-    source = f"{VARIABLE} is not set, so Spark starts {name}" if typed is None else name
+    source = name
+    if typed is None:
+        source = (
+            f"{VARIABLE} is not set, so Spark starts {name}, except for a program that imports "
+            "apportion.spark before it starts Spark"
+        )
     use_this = f"export {VARIABLE}={sys.executable}"
     # A script that imports apportion.spark sets the variable; spark-submit starts Java before that.
     unfit = warning if typed is None else failed

@@ -27,6 +27,11 @@ POLL_INTERVAL_S: Any = 0.2  # PySpark's annotation wants an int, its code takes 
 STDERR = 2  # the file descriptor
 STOPPED, FAILED, KILLED = 0, 1, 128  # exit codes; the number of the signal is added to the last
 
+OWN_CHECKPOINT = (
+    "Another query runs with this checkpoint: give each application a checkpointLocation of its "
+    "own, and all of them the same group and table"
+)
+
 log = logging.getLogger("apportion.spark")
 
 
@@ -83,13 +88,24 @@ def _run(queries: Sequence[Any], timeout_s: float) -> int:
         # where it is seen: Spark has printed its own report before.
         failed = _failed(queries)
         for query in failed:
-            text = reason_of(str(query.exception()))
+            text = advised(reason_of(str(query.exception())))
             log.error("query %s has failed: %s", query.name or query.id, text)
     if failed:
         return FAILED
     if len(signals.numbers) > 1:
         return KILLED + signals.numbers[1]
+    if in_order and signals.numbers:
+        # The source has a line of its own, but its process may end before anybody reads that.
+        with suppress(OSError):
+            os.write(STDERR, b"stopped: the last batch is committed, and the group is left\n")
     return STOPPED if in_order else FAILED
+
+
+def advised(reason: str) -> str:
+    """Return why a query has failed, and what to do where only Spark's words say why."""
+    if "[CONCURRENT_STREAM_LOG_UPDATE]" in reason:
+        return f"{reason.rstrip('.')}. {OWN_CHECKPOINT}"
+    return reason
 
 
 def _wait(queries: Sequence[Any]) -> None:
