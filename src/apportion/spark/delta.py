@@ -55,13 +55,12 @@ from apportion.spark.errors import NotWritable
 from apportion.spark.processes import handover
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.queries.checkpoints import warn_of_temporary_checkpoint
-from apportion.spark.queries.frame_sources import stream_options
+from apportion.spark.queries.frame_sources import is_classic, stream_options
 from apportion.spark.queries.introspection import (
     ClassicQuery,
     RunningQuery,
     SourceReading,
     classic_query,
-    is_classic,
     is_classic_session,
     refuse_one_topic_twice,
 )

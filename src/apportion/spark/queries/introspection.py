@@ -35,11 +35,6 @@ class SourceReading(NamedTuple):
     security: ClientSecurity = PLAINTEXT
 
 
-def is_classic(frame: DataFrame) -> bool:
-    """Return whether the frame is of a classic session, and not of Spark Connect."""
-    return hasattr(frame, "_jdf")
-
-
 def is_classic_session(session: SparkSession | None) -> bool:
     """Return whether this is a session of the driver's own process, and not of Spark Connect."""
     return hasattr(session, "_jsparkSession")
