@@ -5,8 +5,8 @@ partition's fence, kept as an app transaction of Delta's log (`txn`). A batch go
 
 1. Read the fences from a fresh snapshot of the table, and admit of each partition's offset range
    only what lies at or above its fence (`member.batch.span.admit_range`).
-2. Executors write the admitted rows to Parquet files where the rows are (`files.py`). No row passes
-   through the driver.
+2. Executors write the admitted rows to Parquet files where the rows are (`delta_sink/files.py`). No
+   row passes through the driver.
 3. The driver commits all files and the moved fences in one transaction. Delta refuses it if another
    writer has moved one of these fences since the snapshot; then it all begins again at 1.
 
