@@ -114,7 +114,7 @@ class Writer:
     Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
     tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
     were changed, or have other types in the table, where the table cannot be written, where two
-    sources read one topic, or where it is called twice for one batch; TableNotShared where the
+    sources read one topic, or where it is called twice for one batch; OSError where the
     driver does not find the files that executors have written; LostOffsets where records between
     the table's fence and the batch are missing (unless `fail_on_data_loss` is False).
     """
