@@ -33,15 +33,14 @@ class Rows:
         """Read the range, as `spark.reading.slices` does."""
         offsets: list[int] = []
         range_reader = RangeReader(self.brokers.cache, A0, (start, end), TIMEOUTS)
-        while (position := range_reader.position) < end:
+        for from_offset, rule in range_reader.parts(fail_on_data_loss=self.fail_on_data_loss):
             self.brokers.delivered.clear()
-            rule = range_reader.read_remaining(fail_on_data_loss=self.fail_on_data_loss)
             run_rule(rule, self._answer)
             offsets += [
                 record.offset
                 for batch in self.brokers.delivered
                 for record in decode_batch(batch)
-                if position <= record.offset < end
+                if from_offset <= record.offset < end
             ]
         return offsets
 

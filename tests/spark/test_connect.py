@@ -14,6 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, run, seeds, stop
 from apportion.spark.monitoring.source_report import SourceReport, parse_report
+from apportion.spark.processes.stop_requests import request_or_none
+from apportion.spark.queries.stopping import committed_spans
 from apportion.topics import partitions_of
 from tests.spark import readme
 from tests.spark.application import pass_gate
@@ -153,19 +155,21 @@ def test_a_program_that_is_told_to_end_finishes_its_batch_commits_and_leaves(
     def tell_to_end() -> None:
         until(lambda: signal.getsignal(signal.SIGTERM) != handler, what="a program that waits")
         os.kill(os.getpid(), signal.SIGTERM)
-        threading.Timer(1, (gate / "closed").unlink).start()
+        until(lambda: request_or_none(span.id) is not None, what="a source that is asked to stop")
+        (gate / "closed").unlink()
 
     handler = signal.getsignal(signal.SIGTERM)
     query = started(rows(), write)
     pipeline.produce(20)
-    pipeline.until_written()
+    until(lambda: pipeline.total_committed() == 20, what="the group's offsets")
+    (span,) = committed_spans(query)
     (gate / "closed").touch()
-    pipeline.produce(20)
-    until((gate / "entered").exists, what="a batch that runs")
+    pipeline.produce(1)  # which is in one batch
+    until(lambda: any(gate.glob("entered-*")), what="a batch that runs")
     threading.Thread(target=tell_to_end).start()
     assert run(query) == 0
     assert (query.isActive, pipeline.owners()) == (False, {})
-    assert (pipeline.total_committed(), pipeline.rows()) == (40, pipeline.expected())
+    assert (pipeline.total_committed(), pipeline.rows()) == (21, pipeline.expected())
 
 
 def test_a_program_ends_with_code_0_once_everything_is_read(
@@ -182,9 +186,9 @@ def test_a_program_whose_query_fails_ends_with_code_1_and_the_reason_last(
     query = started(rows().selectExpr("value"))
     assert run(query) == 1
     assert caplog.records[-1].getMessage() == (
-        f"query {query.id} has failed: ValueError: the Delta writer needs the source's columns "
-        "topic, partition and offset to write each record once; this query dropped topic, "
-        "partition, offset"
+        f"query {query.id} has failed: the Delta writer needs the source's columns topic, "
+        "partition and offset to write each record once; this query dropped topic, partition, "
+        "offset"
     )
 
 

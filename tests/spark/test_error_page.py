@@ -1,6 +1,7 @@
 """Every message of docs/spark-errors.md is provoked by a test."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,18 +11,90 @@ from apportion.spark.options.values import OptionError
 from tests.spark.error_page import assert_on_page, messages
 
 
-def provoked() -> set[str]:
-    """What is wrong, by the tests that compare a message with the page."""
-    strings = set[str]()
-    for path in Path(__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                strings.add(node.value)
-    return strings
+def provoked(tree: ast.Module) -> set[str]:
+    """What is wrong, by the calls of assert_on_page in a module of tests."""
+    found = set[str]()
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for node in ast.walk(function):
+                match node:
+                    case ast.Call(func=ast.Name("assert_on_page"), args=[wrong, *_]):
+                        found.update(texts_of(wrong, function))
+    return found
+
+
+def texts_of(expression: ast.expr, function: ast.FunctionDef) -> Iterator[str]:
+    """Yield the text that an expression is, or those that the function gives to such a name."""
+    match expression:
+        case ast.Constant(str(text)):
+            yield text
+        case ast.Name(name):
+            for target, value in bindings(function):
+                if isinstance(value, ast.Constant) and name_of(target) == name:
+                    yield str(value.value)
+
+
+def bindings(function: ast.FunctionDef) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the names and values of assignments, of loops over tuples, and of parametrize."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign([target], value):
+                yield from unpacked(target, value)
+            case ast.For(target, ast.Tuple(rows)):
+                for row in rows:
+                    yield from unpacked(target, row)
+            case ast.Call(ast.Attribute(attr="parametrize"), [target, ast.List(rows)]):
+                for row in rows:
+                    yield from unpacked(target, row)
+
+
+def unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the names of a tuple each with its value, and a name that stands alone with its."""
+    match target, value:
+        case ast.Tuple(targets), ast.Tuple(values):
+            yield from zip(targets, values, strict=False)
+        case _:
+            yield target, value
+
+
+def name_of(target: ast.expr) -> object:
+    """The name of a variable, or of a parameter, which parametrize has as a text."""
+    match target:
+        case ast.Name(name) | ast.Constant(name):
+            return name
+    return None
 
 
 def test_every_message_of_the_page_is_provoked() -> None:
-    assert [wrong for wrong in messages() if wrong not in provoked()] == []
+    modules = Path(__file__).parent.glob("*.py")
+    found = set[str]().union(*(provoked(ast.parse(path.read_text())) for path in modules))
+    assert [wrong for wrong in messages() if wrong not in found] == []
+
+
+def test_a_message_is_provoked_where_it_is_compared_with_the_page() -> None:
+    text = """
+DEAD = "dead"
+@pytest.mark.parametrize(("made", "wrong"), [(1, "in a parameter"), (2, "in another")])
+@pytest.mark.parametrize("other", ["dead"])
+def test_a(made: int, wrong: str, other: str) -> None:
+    assert_on_page(wrong, refused.value)
+    assert_on_page("direct", other)
+@pytest.mark.parametrize("alone", ["alone"])
+def test_b(alone: str) -> None:
+    wrong = "assigned"
+    assert_on_page(wrong, "dead")
+    for said, each in (("dead", "in a loop"),):
+        assert_on_page(each, said)
+    assert_on_page(alone, said)
+"""
+    assert provoked(ast.parse(text)) == {
+        "direct",
+        "in a parameter",
+        "in another",
+        "alone",
+        "assigned",
+        "in a loop",
+    }
 
 
 def test_an_address_without_a_port_is_refused() -> None:

@@ -44,6 +44,15 @@ def test_files_that_the_driver_does_not_find_are_not_committed(path: str) -> Non
     assert (stored(path), DeltaTable(path).version()) == (every((0, 0, 9)), 2)
 
 
+@pytest.mark.parametrize("host", ["", "localhost"])
+def test_a_table_is_written_to_the_directory_that_its_uri_names(tmp_path: Path, host: str) -> None:
+    writer = Writer(f"file://{host}{tmp_path}/my%20lake")
+    batch(writer, (0, 0, 5))
+    batch(writer, (0, 5, 9))
+    assert [each.name for each in tmp_path.iterdir()] == ["my lake"]
+    assert stored(str(tmp_path / "my lake")) == every((0, 0, 9))
+
+
 def test_a_file_of_another_size_is_not_the_one_that_was_written(path: str) -> None:
     Path(path).mkdir()
     Path(path, "part").write_text("four")

@@ -1,10 +1,10 @@
 """Queries that rules ask their membership and the cluster.
 
 Each is a value. A rule (`apportion.rules`) yields one and is sent the answer. Drivers answer: those
-of `client` and `spark.batch_member` by a cluster, those of the simulator, and tests. Further
-queries are in `member.batch.queries` (micro-batches) and `member.records.queries` (single records).
-Those that assignors ask are public, in `apportion.streams.queries`, and name no topic ids:
-`member.leader_queries` answers them by the queries here.
+of `client` and `spark.membership.batch_member` by a cluster, those of the simulator, and tests.
+Further queries are in `member.batch.queries` (micro-batches) and `member.records.queries` (single
+records). Those that assignors ask are public, in `apportion.streams.queries`, and name no topic
+ids: `member.leader_queries` answers them by the queries here.
 """
 
 from collections.abc import Mapping

@@ -5,8 +5,8 @@ partition's fence, kept as an app transaction of Delta's log (`txn`). A batch go
 
 1. Read the fences from a fresh snapshot of the table, and admit of each partition's offset range
    only what lies at or above its fence (`member.batch.span.admit_range`).
-2. Executors write the admitted rows to Parquet files where the rows are (`files.py`). No row passes
-   through the driver.
+2. Executors write the admitted rows to Parquet files where the rows are (`delta_sink/files.py`). No
+   row passes through the driver.
 3. The driver commits all files and the moved fences in one transaction. Delta refuses it if another
    writer has moved one of these fences since the snapshot; then it all begins again at 1.
 
@@ -55,13 +55,12 @@ from apportion.spark.errors import NotWritable
 from apportion.spark.processes import handover
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.queries.checkpoints import warn_of_temporary_checkpoint
-from apportion.spark.queries.frame_sources import stream_options
+from apportion.spark.queries.frame_sources import is_classic, stream_options
 from apportion.spark.queries.introspection import (
     ClassicQuery,
     RunningQuery,
     SourceReading,
     classic_query,
-    is_classic,
     is_classic_session,
     refuse_one_topic_twice,
 )
@@ -115,7 +114,7 @@ class Writer:
     Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
     tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
     were changed, or have other types in the table, where the table cannot be written, where two
-    sources read one topic, or where it is called twice for one batch; TableNotShared where the
+    sources read one topic, or where it is called twice for one batch; OSError where the
     driver does not find the files that executors have written; LostOffsets where records between
     the table's fence and the batch are missing (unless `fail_on_data_loss` is False).
     """

@@ -1,4 +1,4 @@
-"""The kind of error whose text is all that a person needs (`plain_errors.py`)."""
+"""The kind of error whose text is all that a person needs (`processes/plain_errors.py`)."""
 
 
 class PlainError(Exception):

@@ -97,7 +97,7 @@ class GroupSource(DataSource):
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's stream reader: plans micro-batches as a member of the group, and reads their tasks.
 
-    Its methods are those of Spark 4.2; `admission_control.py` suits them to 4.0 and 4.1.
+    Its methods are those of Spark 4.2; `reading/admission_control.py` suits them to 4.0 and 4.1.
     Spark pickles it for its executors. A copy has the options, and no member of its own until it
     plans a batch.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 from apportion.cli.doctor.subjects import Subjects
-from apportion.locations import local_path_or_none
+from apportion.locations import local_path_or_none, local_table_or_none
 from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.member.group_claims import sink_names
 
@@ -88,7 +88,7 @@ def _table(location: str) -> Finding:
     except ImportError as error:
         return skipped(check, f"it was not looked at: {error}")
     table = table_location(location)
-    path = local_path_or_none(table)
+    path = local_table_or_none(table)
     if path is None:
         return skipped(check, f"{table} is not on this machine, so it was not looked at")
     try:

@@ -1,7 +1,7 @@
 """The queries of the batch rule to its membership, the cluster and the query's writers.
 
 Those that it shares with other rules are in `member.queries`. The driver that answers is
-`spark.batch_member`, `sim.actors.worker` or a test.
+`spark.membership.batch_member`, `sim.actors.worker` or a test.
 """
 
 from dataclasses import dataclass

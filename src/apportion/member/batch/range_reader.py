@@ -5,7 +5,7 @@ a batch has follows from its range, so nothing is left out unless it is gone, an
 failOnDataLoss allows that.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -71,6 +71,15 @@ class RangeReader:
         self.start, self.end = bounds
         self.position = self.start
         self._record_bytes: float = GUESSED_RECORD_BYTES
+
+    def parts(self, *, fail_on_data_loss: bool) -> Iterator[tuple[int, Rule[None]]]:
+        """Yield the rules that read the range, each with the offset from which on it reads.
+
+        A rule has to be run to its end before the next is asked for. The caller leaves out records
+        of its batches that are below that offset, or not below `end`.
+        """
+        while self.position < self.end:
+            yield self.position, self.read_remaining(fail_on_data_loss=fail_on_data_loss)
 
     def read_remaining(self, *, fail_on_data_loss: bool) -> Rule[None]:
         """Deliver batches up to the end of the range, or up to records that are gone.

@@ -64,22 +64,21 @@ class RangeRead:
         """Read the range by the rule; return `offsets`. metadata: of the tasks' client."""
         timeouts = ReaderTimeouts(REQUEST_TIMEOUT_MS, SILENCE_MS)
         reader = RangeReader(metadata, self._partition, self._bounds, timeouts)
-        while (position := reader.position) < reader.end:
-            rule = reader.read_remaining(fail_on_data_loss=False)
-            yield from rule_script(rule, partial(self._answer, position))
+        for from_offset, rule in reader.parts(fail_on_data_loss=False):
+            yield from rule_script(rule, partial(self._answer, from_offset))
         return self.offsets
 
-    def _answer(self, position: int, query: Any) -> Script:
-        """Answer a query of the rule, which has begun at this position."""
+    def _answer(self, from_offset: int, query: Any) -> Script:
+        """Answer a query of the rule, which reads from this offset on."""
         if not isinstance(query, DeliverBatches):
             return answer_request(self._reads, query)
         self._heard_ms = self._reads.mono_ms()
-        # A batch may begin before the position, and end behind the range.
+        # A batch may begin before that offset, and end behind the range.
         self.offsets += [
             record.offset
             for batch in query.batches
             for record in decode_batch(batch)
-            if position <= record.offset < self._bounds[1]
+            if from_offset <= record.offset < self._bounds[1]
         ]
         return at_once(None)
 

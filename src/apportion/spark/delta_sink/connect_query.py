@@ -1,9 +1,10 @@
 """The running query of a writer that Spark Connect calls, without the JVM.
 
 The server calls the function of foreachBatch in a Python process of its own, one for each run of a
-query. What a batch reads is in the file that the source has left (`planned_batches.py`). Whether
-the query keeps state is in its printed plan (`plan_text.py`), which the session that started it
-shows; the frame of a batch belongs to a clone of that session, which lists no query.
+query. What a batch reads is in the file that the source has left (`queries/planned_batches.py`).
+Whether the query keeps state is in its printed plan (`queries/plan_text.py`), which the session
+that started it shows; the frame of a batch belongs to a clone of that session, which lists no
+query.
 """
 
 import os

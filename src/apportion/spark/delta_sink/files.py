@@ -318,7 +318,8 @@ def refuse_missing_columns(frame: DataFrame) -> None:
 def table_schema(frame: DataFrame) -> pa.Schema:
     """Return the columns of `frame` as the table has them: nullable, timestamps in UTC.
 
-    The id that the source gives its column offset (`source_columns.py`) is no part of a table.
+    The id that the source gives its column offset (`reading/source_columns.py`) is no part of a
+    table.
 
     Raises NotWritable where a column of SOURCE_COLUMNS is missing or has another type.
     """

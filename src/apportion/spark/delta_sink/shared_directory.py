@@ -8,7 +8,7 @@ fences would pass their rows. An object store is one for all hosts, and is not a
 from collections.abc import Mapping
 from socket import gethostname
 
-from apportion.locations import local_path_or_none
+from apportion.locations import local_table_or_none
 from apportion.spark.errors import PlainError
 
 ADVICE = (
@@ -26,7 +26,7 @@ def require_shared(table: str, sizes: Mapping[str, int]) -> None:
 
     Called before the commit. sizes: in bytes, by the file's path in the table.
     """
-    local = local_path_or_none(table)
+    local = local_table_or_none(table)
     if local is None:
         return
     for name, size_bytes in sizes.items():
@@ -43,5 +43,5 @@ def no_such_directory(table: str) -> TableNotShared:
     """Return the error of a host that has no directory of the table, which the driver has made."""
     return TableNotShared(
         f"an executor on {gethostname()} cannot write files of the table: its host has no "
-        f"directory {local_path_or_none(table) or table}. {ADVICE}"
+        f"directory {local_table_or_none(table) or table}. {ADVICE}"
     )

@@ -18,7 +18,7 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSelector
 
-from apportion.locations import local_path_or_none
+from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.files import WrittenFile, directory
 from apportion.spark.errors import NotWritable
 
@@ -190,7 +190,7 @@ def _make_directory(path: str) -> None:
     Raises NotWritable with the reason. delta-rs would create it too, but reports a failure as a
     table that was not found.
     """
-    local = local_path_or_none(path)
+    local = local_table_or_none(path)
     if local is not None:
         try:
             (local / "_delta_log").mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def _make_directory(path: str) -> None:
 
 def _refuse_file(path: str) -> None:
     """Raise NotWritable where a file has the path of the table."""
-    local = local_path_or_none(path)
+    local = local_table_or_none(path)
     # Unlike Path.is_file, it raises nothing where the directory may not be entered.
     if local is not None and isfile(local):
         raise unusable_path(path, "it is a file")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from apportion.locations import local_path_or_none
+from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.table import TableAttempt, unusable_path
 from apportion.spark.errors import NotWritable
 
@@ -17,7 +17,7 @@ def refuse_unfit_local_table(table: str, columns: pa.Schema) -> None:
 
     Another one is not asked for: where its storage does not answer, that takes minutes.
     """
-    if local_path_or_none(table) is not None:
+    if local_table_or_none(table) is not None:
         refuse_unfit_table(table, None, columns)
 
 
@@ -34,7 +34,7 @@ def refuse_unfit_table(
             attempt.missing_columns(columns)
     except (DeltaError, OSError) as error:
         raise NotWritable(f"the Delta table {table} cannot be opened: {error}") from None
-    path = local_path_or_none(table)
+    path = local_table_or_none(table)
     if path is not None:
         _refuse_unwritable(table, path, is_new=attempt is None)
 

@@ -1,10 +1,10 @@
 """The driver's request to a query's source to stop, and the source's answer: files of this host.
 
-Spark ends the source's process by a signal and asks it nothing. So `stopping.py` leaves a request,
-named by the checkpoint's id, and the source (`batch_member.py`) looks for it when it is asked for
-the next batch, and once more when its process is ended. While a request lies there, the source
-plans no batch and stays out of the group. A request that is taken back has no effect any more, nor
-has one that the driver has not touched for MAX_AGE_S: it was killed.
+Spark ends the source's process by a signal and asks it nothing. So `queries/stopping.py` leaves a
+request, named by the checkpoint's id, and the source (`membership/batch_member.py`) looks for it
+when it is asked for the next batch, and once more when its process is ended. While a request lies
+there, the source plans no batch and stays out of the group. A request that is taken back has no
+effect any more, nor has one that the driver has not touched for MAX_AGE_S: it was killed.
 
 A query that starts removes what a lost process may have left, and the driver writes its request
 again as long as it waits, so neither needs to know when the other began.

@@ -2,7 +2,7 @@
 
 The function of foreachBatch is given rows and a batch id, and Spark has no public way from there to
 the offsets of the batch. In a classic session they are read from the JVM's StreamExecution and its
-logical plan by py4j; through Spark Connect see `connect_query.py`.
+logical plan by py4j; through Spark Connect see `delta_sink/connect_query.py`.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -33,11 +33,6 @@ class SourceReading(NamedTuple):
     span: Span
     bootstrap: str = ""
     security: ClientSecurity = PLAINTEXT
-
-
-def is_classic(frame: DataFrame) -> bool:
-    """Return whether the frame is of a classic session, and not of Spark Connect."""
-    return hasattr(frame, "_jdf")
 
 
 def is_classic_session(session: SparkSession | None) -> bool:

@@ -3,8 +3,8 @@
 Through Spark Connect the function of foreachBatch runs in a process without the JVM. It is given
 rows and a batch id, and neither leads to the offsets of the batch. So two things lead there:
 
-- The source's column `offset` carries the id of its `load()` (`source_columns.py`), which Spark
-  shows in the schema of the batch, empty or not.
+- The source's column `offset` carries the id of its `load()` (`reading/source_columns.py`), which
+  Spark shows in the schema of the batch, empty or not.
 - Before a batch runs, Spark asks the source for its tasks. The source then leaves the batch's span
   in a file that is named by this id, in the private directory of the host.
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from apportion.spark.errors import PlainError
 from apportion.spark.queries.checkpoints import warn_of_query
-from apportion.spark.queries.frame_sources import stream_options
+from apportion.spark.queries.frame_sources import is_classic, stream_options
 from apportion.spark.queries.plan_text import PrintedPlan, printed_plan
 from apportion.spark.versions import (
     UnsupportedTrigger,
@@ -72,10 +72,9 @@ def guard(watched: Any) -> Any:
     For sinks other than `apportion.spark.delta`. watched: a frame, before `writeStream`; or a
     query, as `start()` returned it, which is stopped: batches may have run before that. Of a frame
     it also raises OptionError for a source without a group, which `load()` cannot tell from a batch
-    read. Through
-    Spark Connect a query has no plan before its first batch: raises TimeoutError if there is none
-    for a minute. Before Spark 4.2 it stops a query with trigger(availableNow=True), too, and raises
-    UnsupportedTrigger.
+    read. Through Spark Connect a query has no plan before its first batch: raises TimeoutError if
+    there is none for a minute. Before Spark 4.2 it stops a query with trigger(availableNow=True),
+    too, and raises UnsupportedTrigger.
     """
     if isinstance(watched, DataFrame):
         stream_options(watched)  # raises OptionError
@@ -94,7 +93,7 @@ def guard(watched: Any) -> Any:
 
 def _operator_of_frame_or_none(frame: Any) -> str | None:
     """Return the stateful operator of a frame that no query reads yet."""
-    if not hasattr(frame, "_jdf"):
+    if not is_classic(frame):
         return printed_plan(frame).stateful_operator_or_none()
     return _operator_or_none(frame._jdf.queryExecution().analyzed())
 

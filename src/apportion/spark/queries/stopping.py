@@ -2,7 +2,7 @@
 
 Spark's own `query.stop()` interrupts the batch, whose records are then read again, and leaves the
 batch before it uncommitted in the group. Here the source is asked first to plan no further batch
-(`stop_requests.py`). Then one of two things happens:
+(`processes/stop_requests.py`). Then one of two things happens:
 
 - Spark asks the source for the next batch. So the last one is in the sink: the source commits it,
   leaves the group, and says so.

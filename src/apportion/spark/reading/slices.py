@@ -174,12 +174,12 @@ def _read_slice(
     reader = cluster.range_reader(
         part.partition, (part.start, part.end), max(READ_TIMEOUT_MS, options.request_timeout_ms)
     )
-    while reader.position < part.end:
+    for from_offset, rule in reader.parts(fail_on_data_loss=options.fail_on_data_loss):
         yield from to_arrow(
-            cluster.deliver(reader.read_remaining(fail_on_data_loss=options.fail_on_data_loss)),
+            cluster.deliver(rule),
             topic=part.partition.topic,
             partition=part.partition.partition,
-            from_offset=reader.position,
+            from_offset=from_offset,
             before_offset=part.end,
             include_headers=options.include_headers,
         )

@@ -1,7 +1,7 @@
 """The columns of the source, and the id of a `load()` that one of them carries.
 
 The id is metadata of the column `offset`. Spark keeps it through projections, so the schema of a
-batch says from which source its rows came. `planned_batches.py` says what that is for.
+batch says from which source its rows came. `queries/planned_batches.py` says what that is for.
 """
 
 import re

@@ -22,7 +22,7 @@ from apportion.spark.topic_sink.unwritten_records import (
 )
 from apportion.spark.topic_sink.writable_topics import WritableTopics
 
-LOG = logging.getLogger("apportion.spark.topic_producer")
+log = logging.getLogger("apportion.spark")
 PRODUCERS_OF_A_WORKER = 4
 """Of so many queries a Python worker keeps the producer, with its connections."""
 RECORDS_A_POLL = 1_000
@@ -138,7 +138,7 @@ class TopicProducer:
         """Log that no broker can be reached, once in each outage; the records wait meanwhile."""
         if error.name() == "_ALL_BROKERS_DOWN" and not self._is_away:
             self._is_away = True
-            LOG.warning("no broker of %s can be reached: records wait", self._bootstrap)
+            log.warning("no broker of %s can be reached: records wait", self._bootstrap)
 
 
 def _new_producer(options: TopicWriterOptions, callbacks: Mapping[str, Any]) -> Any:
