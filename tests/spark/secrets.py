@@ -1,5 +1,6 @@
 """Where a Spark application may leave a secret: the files of its run, and its processes."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from demo import host
 from tests.spark.harness import Application
 
-WORK = Path(pyspark.__path__[0], "work")
-"""Where workers of `local-cluster` keep the logs of executors, by application."""
+
+def work_directory() -> Path:
+    """Where workers of `local-cluster` keep the logs of executors, by application."""
+    return Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0], "work")
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def executors(directory: Path) -> list[Path]:
     """The directories of executors in processes of their own, by the names of the event logs."""
     logs = (directory / "events").iterdir()
     applications = [path.name.removeprefix("eventlog_v2_") for path in logs]
-    return [path for name in applications for path in (WORK / name).glob("*")]
+    return [path for name in applications for path in (work_directory() / name).glob("*")]
 
 
 def processes_with(application: Application, secret: str) -> list[str]:

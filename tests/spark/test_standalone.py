@@ -101,7 +101,11 @@ def test_an_archive_brings_apportion_to_workers_that_do_not_have_it(
             ],
             cwd=tmp_path,
             env={
-                **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+                **{
+                    name: value
+                    for name, value in os.environ.items()
+                    if name not in ("PYTHONPATH", "SPARK_HOME")
+                },
                 "PYSPARK_PYTHON": "./environment/bin/python",
             },
             capture_output=True,
@@ -110,7 +114,7 @@ def test_an_archive_brings_apportion_to_workers_that_do_not_have_it(
     finally:
         shutil.rmtree(tmp_path / "environment")
         (tmp_path / "environment.tar.gz").unlink()
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     (place,) = ended.stdout.split("apportion of the executors: ")[1].splitlines()[:1]
     assert any(
         Path(place).is_relative_to(spark_cluster.work_directory(name)) for name in WORKERS
