@@ -60,18 +60,15 @@ def book_next_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupM
     """Book the member's next heartbeat; return how long it has to wait until then (ms)."""
     now_ms = turn.now.mono_ms
     # The member is here, so the heartbeat that was booked for it is not to come any more. Without
-    # this, one that heartbeats too often would fill the calendar. Not by `cancel_heartbeat`: the
-    # next booking takes the place of this one.
-    live = group.live
-    booked = live.next_heartbeats.get(member.member_id)
-    if booked is not None:
-        turn.heartbeats.cancel(booked)
+    # this, one that heartbeats too often would fill the calendar.
+    cancel_heartbeat(turn, group, member)
     latest_ms = now_ms + turn.settings_of(group.group_id).heartbeat_interval_ms
     awaited_ms = awaited_from_ms_or_none(turn, group, member)
     if awaited_ms is None or awaited_ms > latest_ms:
         booking = turn.heartbeats.book(now_ms, latest_ms, is_awaited=False)
     else:
         booking = turn.heartbeats.book(now_ms, latest_ms, is_awaited=True, from_ms=awaited_ms)
+    live = group.live
     live.next_heartbeats[member.member_id] = booking
     if not is_target_behind(group):
         live.renewing_member_id = None
