@@ -68,8 +68,8 @@ def test_a_table_below_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_another_user_is_refused() -> None:
-    # Another user may not enter pytest's own temporary directory.
-    with TemporaryDirectory() as directory:
+    # Another user may not enter pytest's own temporary directory, nor perhaps what TMPDIR names.
+    with TemporaryDirectory(dir="/tmp") as directory:
         os.chmod(directory, 0o755)
         refuse_as_another_user(Path(directory))
 
