@@ -1,7 +1,8 @@
 """The requests that many clients send at a time: one step answers those that arrive together.
 
-Produce is not among them: with acks=0 a refused one ends its connection, and what comes behind it
-is not done. Neither is what a client sends before it has a name, of which few may wait.
+Produce is not among them: a refused one with acks=0 ends its connection, so it is answered before
+the next request begins. Nor are the requests that clients send before they log in, of which few may
+wait.
 """
 
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
