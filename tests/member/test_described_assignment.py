@@ -14,7 +14,12 @@ from apportion.member.classic.described import (
     from_described_group,
     may_be_assigned,
 )
-from apportion.member.queries import ExistingTopics, ReadMembership, ResolveTopicNames
+from apportion.member.queries import (
+    AdoptAssignment,
+    ExistingTopics,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.rules import Rule
 from apportion.topics import IdPartition, Topic, Topics
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -110,6 +115,38 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(host: Planne
         None,
         [ReadMembership(), LOOK_AT_GROUP],
     )
+
+
+class GrowingHost(PlannerHost):
+    """A heartbeat brings the rest of the assignment right after the member adopted a part."""
+
+    def answer(self, ask: Any) -> Any:
+        answer = super().answer(ask)
+        if isinstance(ask, AdoptAssignment) and ask.target == held(P0):
+            self.sees(target=held(P0, P1))
+            self.stood = described(P0, P1)
+        return answer
+
+
+def test_a_restart_keeps_its_positions_when_the_rest_comes_as_it_adopts_a_part() -> None:
+    host = GrowingHost()
+    previous = read("c", {P0: (0, 10), P1: (0, 10)})
+    host.offsets = dict.fromkeys((P0, P1), 0)
+    host.sees(target=held(P0))
+    restarted = make_planner()
+    with pytest.raises(NotReady, match="the group has changed this member's assignment meanwhile"):
+        host.attempt(restarted.plan_next(previous, None))
+    assert host.attempt(restarted.plan_next(previous, None)) == previous
+
+
+def test_what_came_after_the_plan_is_awaited_too_and_though_the_time_is_over(
+    host: PlannerHost,
+) -> None:
+    host.sees(target=held(P0, P1), owned=held(P0))
+    host.stood = described(P0, P1)
+    for until_ms in (1_001, 1_000):
+        with pytest.raises(NotReady, match="has changed this member's assignment meanwhile"):
+            host.attempt(make_planner().require_full_assignment(until_ms))
 
 
 @pytest.mark.parametrize(

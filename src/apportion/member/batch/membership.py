@@ -26,6 +26,7 @@ from apportion.rules import Rule
 from apportion.topics import TopicId, TopicIdPartition
 
 FULL_ASSIGNMENT_GRACE_MS = 5_000
+ASSIGNMENT_CHANGED = "the group has changed this member's assignment meanwhile"
 
 
 class MembershipFailed(RuntimeError):
@@ -166,7 +167,7 @@ class BatchMembership:
                 ),
             )
             if not (yield from report_adoption(view, view.target)):
-                raise NotReady("the group has changed this member's assignment meanwhile")
+                raise NotReady(ASSIGNMENT_CHANGED)
         return owned
 
     def record_batch(self, owned: tuple[TopicIdPartition, ...]) -> None:
@@ -183,6 +184,7 @@ class BatchMembership:
     ) -> Rule[None]:
         """Raise AssignmentIncomplete while the group will assign more to this member.
 
+        Raises NotReady if what it has assigned is not what this member has adopted.
         A coordinator may admit a member before it has computed its assignment, or while others
         still own its partitions. A query that reads what is there and stops (availableNow) would
         stop too early; one that restarts would forget its position in partitions that are yet to
@@ -196,6 +198,10 @@ class BatchMembership:
             limit_ms = self._session_timeout_ms + FULL_ASSIGNMENT_GRACE_MS
             until_ms = self._assigned_since[1] + limit_ms
         snapshot: MembershipSnapshot = yield ReadMembership()
+        # A heartbeat may have brought the rest since the plan adopted a part: the assignment is
+        # full, and the plan is not.
+        if snapshot.view.target != snapshot.view.owned:
+            raise NotReady(ASSIGNMENT_CHANGED)
         if snapshot.read_at_ms < until_ms and not (
             yield from self._group.has_full_assignment(snapshot.view)
         ):
