@@ -300,6 +300,10 @@ class EncodeError(ValueError):
     """A value that a version cannot express; the text names the message and the field."""
 
 
+class UnfittingValue(EncodeError):
+    """A value that the type of its field cannot express, such as a number of over eight bytes."""
+
+
 class UnencodableText(EncodeError):
     """A text that no version can express: UTF-8 has no bytes for a lone surrogate.
 

@@ -24,6 +24,7 @@ from apportion.errors import (
     Refused,
     Unanswerable,
     UnencodableText,
+    UnfittingValue,
 )
 from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
 from apportion.readable import MAX_QUOTED, shortened
@@ -172,7 +173,8 @@ class BrokerConnection:
 
         Raises Disconnected, and closes the connection, after `timeout_ms`; Refused
         (UNSUPPORTED_VERSION) for a request with a field that the broker's version does not have,
-        and (INVALID_REQUEST) for a text that UTF-8 cannot encode.
+        and (INVALID_REQUEST) for a number that does not fit its field, or a text that UTF-8 cannot
+        encode.
         """
         if time.monotonic() >= self._renewal_at_s:
             self._renew_session(timeout_ms)
@@ -208,6 +210,10 @@ class BrokerConnection:
                 f"'{shortened(error.text, MAX_QUOTED)}' cannot be sent to a broker: "
                 "it is not UTF-8",
             ) from None
+        except UnfittingValue as error:
+            raise Refused(
+                Code.INVALID_REQUEST, f"a request cannot be sent to a broker: {error}"
+            ) from error
         except EncodeError as error:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
