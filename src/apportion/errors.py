@@ -288,8 +288,10 @@ class Refused(Exception):
 class Unanswerable(Exception):
     """No broker has answered a query without which its caller cannot go on; the text says why.
 
-    Asking again later may succeed.
+    Asking again later may succeed. has_remedy: the text also says what to do about it.
     """
+
+    has_remedy = False
 
 
 class DecodeError(ValueError):

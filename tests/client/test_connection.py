@@ -97,7 +97,7 @@ def test_a_field_that_the_brokers_version_does_not_have_is_refused_in_words(
     connection.call(FindCoordinatorRequest(key="g"), timeout_ms=A_MINUTE_MS, version=3)
 
 
-def test_a_number_that_does_not_fit_its_field_is_the_requests_fault_and_not_the_brokers(
+def test_a_number_that_does_not_fit_its_field_is_the_fault_of_the_request(
     connection: BrokerConnection,
 ) -> None:
     partition = ListOffsetsPartition(partition_index=0, timestamp=2**63)

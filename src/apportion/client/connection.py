@@ -58,6 +58,15 @@ class Disconnected(ConnectionError, Unanswerable):
     """
 
 
+class Misdirected(Disconnected):
+    """The broker closed the connection, as one of another `security.protocol` does.
+
+    The text says what to see to.
+    """
+
+    has_remedy = True
+
+
 class BrokerConnection:
     """A connection with negotiated API versions. Not thread-safe."""
 
@@ -122,7 +131,7 @@ class BrokerConnection:
                 if isinstance(error, TimeoutError)
                 else os_error_text(error)
             )
-            raise Disconnected(
+            raise Misdirected(
                 f"no TLS handshake with the broker at {self.address}: {why}{NO_TLS_LISTENER}"
             ) from error
 
@@ -238,29 +247,32 @@ class BrokerConnection:
             failure = None if self._has_read else handshake_failure_or_none(error, self.address)
             if failure is not None:
                 raise failure from None
-            why = self._explain_or_none(error, request, timeout_ms)
-            if why is None:
+            explained = self._explained_or_none(error, request, timeout_ms)
+            if explained is None:
                 raise
-            raise Disconnected(why) from error
+            raise explained from error
         return body
 
-    def _explain_or_none(self, error: BaseException, request: Any, timeout_ms: int) -> str | None:
-        """Return why the broker has not answered; None for an error of other causes."""
+    def _explained_or_none(
+        self, error: BaseException, request: Any, timeout_ms: int
+    ) -> Disconnected | None:
+        """Return the error that says why the broker has not answered; None for other causes."""
         if isinstance(error, DecodeError):
-            return (
+            return Disconnected(
                 f"the broker at {self.address} sent what is no answer to {_name(request)}: {error}"
             )
         if not isinstance(error, OSError) or not is_of_socket(error):
             return None
         if isinstance(error, TimeoutError):
-            return (
+            return Disconnected(
                 f"the broker at {self.address} did not answer {_name(request)} within "
                 f"{timeout_ms} ms"
             )
         why = os_error_text(error)
-        if why == CLOSED_BY_BROKER or not isinstance(error, ssl.SSLError):
-            why += self._hint
-        return f"the connection to the broker at {self.address} broke: {why}"
+        text = f"the connection to the broker at {self.address} broke: {why}"
+        if self._hint and (why == CLOSED_BY_BROKER or not isinstance(error, ssl.SSLError)):
+            return Misdirected(text + self._hint)
+        return Disconnected(text)
 
     def _read_frame(self) -> memoryview:
         """Read one response: four bytes of size, then as many bytes."""
