@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from operator import attrgetter
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from apportion.errors import DecodeError
+from apportion.lazy_imports import lazy_module
 from apportion.store.disk import Disk, DiskError, parent_of
 from apportion.store.index import NEVER
 from apportion.store.recover import START, recover
@@ -22,6 +22,11 @@ from apportion.wire.batch import HEADER_BYTES, read_header
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import decompress
 from apportion.wire.scan import scan_records
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 BY_BASE_OFFSET = attrgetter("base_offset")
 MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS = 1 << 25, 1_000_000
