@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from apportion.errors import DecodeError
-from apportion.lazy_imports import lazy_module
 from apportion.store.disk import Disk, DiskError, parent_of
 from apportion.store.index import NEVER
 from apportion.store.recover import START, recover
@@ -22,11 +20,6 @@ from apportion.wire.batch import HEADER_BYTES, read_header
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import decompress
 from apportion.wire.scan import scan_records
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = lazy_module("numpy")
 
 BY_BASE_OFFSET = attrgetter("base_offset")
 MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS = 1 << 25, 1_000_000
@@ -394,12 +387,11 @@ def _record_timestamps(
             plain = decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES)
             scan = scan_records(plain, header)
             is_readable = scan.offsets >= from_offset
+            offsets = scan.offsets[is_readable].tolist()
             times_ms = (
-                np.full(len(is_readable), header.max_timestamp_ms)
+                [header.max_timestamp_ms] * len(offsets)
                 if header.timestamp_type
-                else scan.timestamps_ms
+                else scan.timestamps_ms[is_readable].tolist()
             )
-            return zip(
-                scan.offsets[is_readable].tolist(), times_ms[is_readable].tolist(), strict=True
-            )
+            return zip(offsets, times_ms, strict=True)
     return [(max(batch.base_offset, from_offset), batch.max_timestamp_ms)]
