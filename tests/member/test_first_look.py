@@ -3,28 +3,20 @@ by its own pauses alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.machine import Note
-from apportion.member.batch.first_look import FirstLook, look_at_cluster
+from apportion.member.batch.first_look import FirstLook
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
 from apportion.member.records.queries import FetchRecords
-from apportion.member.time_limits import Pause, ReadClock
-from apportion.rules import run_rule
-from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.messages.list_offsets import LATEST
+from tests.member.looked_at import P0, P1, LookedAt
 
-ID = bytes(range(16))
-P0, P1 = (TopicIdPartition("t", ID, number) for number in range(2))
 LOOK = FirstLook("g", "b:9092", TopicChoice(("t", "not-there-yet")))
 REMEDY = (
     "; see that a broker listens there and can be reached from this host, or give another "
@@ -34,71 +26,6 @@ GONE = Unanswerable("no connection")
 DENIED = Refused(Code.GROUP_AUTHORIZATION_FAILED, "no right to Read the group")
 MOVED = Refused(Code.NOT_COORDINATOR, "the group has moved")
 WAITING = f"no connection; the query tries again, and ends after 60 s without an answer{REMEDY}"
-HOUR_MS = 3_600_000
-
-
-@dataclass
-class LookedAt:
-    """A cluster with the topic t of two partitions, which end at 10 and 20.
-
-    errors: of queries, until the given time. codes: of partitions, in the responses to Fetch.
-    """
-
-    now_ms: int = 5_000
-    errors: dict[type, tuple[Exception, int]] = field(default_factory=dict)
-    codes: dict[TopicIdPartition, Code] = field(default_factory=dict)
-    asked: list[Any] = field(default_factory=list)
-    pauses: list[int] = field(default_factory=list)
-    logged: list[str] = field(default_factory=list)
-
-    def fails(self, query: type, error: Exception, for_ms: int = HOUR_MS) -> None:
-        self.errors[query] = error, self.now_ms + for_ms
-
-    def look(self, look: FirstLook = LOOK) -> int:
-        """The time that the look takes, in ms."""
-        began_ms = self.now_ms
-        run_rule(look_at_cluster(look), self._answer)
-        return self.now_ms - began_ms
-
-    def refusal(self, look: FirstLook = LOOK) -> tuple[str, int]:
-        """What the look ends with, and the time until then."""
-        began_ms = self.now_ms
-        with pytest.raises(MembershipFailed) as refused:
-            run_rule(look_at_cluster(look), self._answer)
-        return str(refused.value), self.now_ms - began_ms
-
-    def _answer(self, query: Any) -> Any:
-        match query:
-            case ReadClock():
-                return self.now_ms
-            case Pause(pause_ms):
-                self.pauses.append(pause_ms)
-                self.now_ms += pause_ms
-                return None
-            case Note("warning", text, hint):
-                return self.logged.append(text + hint)
-        self.asked.append(query)
-        error, until_ms = self.errors.get(type(query), (None, 0))
-        if error is not None and self.now_ms < until_ms:
-            raise error
-        return self._found(query)
-
-    def _found(self, query: Any) -> Any:
-        match query:
-            case MatchingTopics(expression):
-                return ("t",) if expression == "t.*" else ()
-            case ExistingTopics(names):
-                return Topics([Topic("t", ID, 2)] if "t" in names else [])
-            case ListOffsets(partitions, timestamp) if timestamp == LATEST:
-                return {each: {P0: 10, P1: 20}[each] for each in partitions}
-            case FetchRecords(positions, 0):
-                return {
-                    each: PartitionFetch((), at, self.codes.get(each, Code.NONE))
-                    for each, at in positions.items()
-                }
-            case FetchCommitted(partitions, 0):
-                return {each: OffsetAndMetadata(None) for each in partitions}
-        raise AssertionError(query)
 
 
 @pytest.fixture
@@ -122,7 +49,7 @@ def asked_of(names: tuple[str, ...], **ends: int) -> list[Any]:
 
 
 def test_a_look_asks_what_the_query_will_ask_and_changes_nothing(cluster: LookedAt) -> None:
-    assert (cluster.look(), cluster.logged) == (0, [])
+    assert (cluster.look(LOOK), cluster.logged) == (0, [])
     assert cluster.asked == asked_of(("t", "not-there-yet"), p0=10, p1=20)
 
 
@@ -158,7 +85,7 @@ def test_an_assigned_partition_that_does_not_exist_is_said_at_once(
 @pytest.mark.parametrize("query", [ExistingTopics, ListOffsets, FetchRecords, FetchCommitted])
 def test_a_refused_login_is_said_at_once_wherever_it_shows(cluster: LookedAt, query: type) -> None:
     cluster.fails(query, Refused(Code.SASL_AUTHENTICATION_FAILED, "wrong password"))
-    assert cluster.refusal() == (
+    assert cluster.refusal(LOOK) == (
         "group g at b:9092: SASL_AUTHENTICATION_FAILED: wrong password",
         0,
     )
@@ -168,7 +95,7 @@ def test_a_refused_login_is_said_at_once_wherever_it_shows(cluster: LookedAt, qu
 def test_a_login_that_is_refused_after_an_outage_is_said_at_once(cluster: LookedAt) -> None:
     cluster.fails(ExistingTopics, GONE, 2_000)
     cluster.fails(ListOffsets, Refused(Code.SASL_AUTHENTICATION_FAILED, "wrong password"))
-    assert cluster.refusal()[1] == 2_000
+    assert cluster.refusal(LOOK)[1] == 2_000
 
 
 # errors that may pass
@@ -177,13 +104,13 @@ def test_a_login_that_is_refused_after_an_outage_is_said_at_once(cluster: Looked
 @pytest.mark.parametrize("query", [ExistingTopics, ListOffsets, FetchRecords, FetchCommitted])
 def test_a_broker_that_comes_in_time_is_enough(cluster: LookedAt, query: type) -> None:
     cluster.fails(query, GONE, 59_000)
-    assert (cluster.look(), cluster.logged) == (59_000, [WAITING])
+    assert (cluster.look(LOOK), cluster.logged) == (59_000, [WAITING])
     assert {*cluster.pauses} == {500}
 
 
 def test_a_right_that_is_given_in_time_is_enough(cluster: LookedAt) -> None:
     cluster.fails(FetchCommitted, DENIED, 14_000)
-    assert (cluster.look(), cluster.logged) == (14_000, [str(DENIED)])
+    assert (cluster.look(LOOK), cluster.logged) == (14_000, [str(DENIED)])
 
 
 @pytest.mark.parametrize("query", [ExistingTopics, ListOffsets, FetchRecords, FetchCommitted])
@@ -191,18 +118,18 @@ def test_an_error_that_kafka_calls_retriable_is_left_to_the_query(
     cluster: LookedAt, query: type
 ) -> None:
     cluster.fails(query, MOVED)
-    assert (cluster.look(), cluster.logged) == (0, [])
+    assert (cluster.look(LOOK), cluster.logged) == (0, [])
 
 
 def test_a_topic_that_is_deleted_meanwhile_is_left_to_the_query(cluster: LookedAt) -> None:
     cluster.codes = {P1: Code.UNKNOWN_TOPIC_OR_PARTITION}
-    assert (cluster.look(), cluster.logged) == (0, [])
+    assert (cluster.look(LOOK), cluster.logged) == (0, [])
 
 
 def test_each_reason_is_logged_once_while_it_lasts(cluster: LookedAt) -> None:
     cluster.fails(ExistingTopics, GONE, 3_000)
     cluster.fails(ListOffsets, DENIED, 6_000)
-    assert (cluster.look(), cluster.logged) == (6_000, [WAITING, str(DENIED)])
+    assert (cluster.look(LOOK), cluster.logged) == (6_000, [WAITING, str(DENIED)])
 
 
 # time limits
@@ -212,7 +139,7 @@ def test_a_broker_that_does_not_come_is_named_with_a_remedy_after_a_minute(
     cluster: LookedAt,
 ) -> None:
     cluster.fails(ExistingTopics, GONE)
-    assert cluster.refusal() == (f"group g at b:9092: no connection{REMEDY}", 60_000)
+    assert cluster.refusal(LOOK) == (f"group g at b:9092: no connection{REMEDY}", 60_000)
     assert cluster.logged == [WAITING]
 
 
@@ -240,18 +167,18 @@ def test_a_missing_right_is_said_after_a_quarter_of_a_minute(
     cluster: LookedAt, deny: Callable[[LookedAt], None], said: str
 ) -> None:
     deny(cluster)
-    assert cluster.refusal() == (f"group g at b:9092: {said}", 15_000)
+    assert cluster.refusal(LOOK) == (f"group g at b:9092: {said}", 15_000)
 
 
 def test_the_limit_counts_from_the_beginning_of_the_look(cluster: LookedAt) -> None:
     cluster.fails(ExistingTopics, GONE, 20_000)
     cluster.fails(FetchCommitted, DENIED)
-    refusal, took_ms = cluster.refusal()
+    refusal, took_ms = cluster.refusal(LOOK)
     assert (refusal, took_ms) == (f"group g at b:9092: {DENIED}", 20_000)
 
 
 def test_the_reason_of_a_refusal_is_its_cause(cluster: LookedAt) -> None:
     cluster.fails(FetchCommitted, DENIED)
     with pytest.raises(MembershipFailed) as refused:
-        cluster.look()
+        cluster.look(LOOK)
     assert refused.value.__cause__ is DENIED
