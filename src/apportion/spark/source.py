@@ -218,17 +218,23 @@ def _logged_span(offset: dict[str, Any]) -> Span:
         ) from None
 
 
-STOPS = (GroupStreamReader.stop.__code__, ReaderWithoutStart.stop.__code__)
+UNINTERRUPTED = (
+    GroupStreamReader.stop.__code__,
+    ReaderWithoutStart.stop.__code__,
+    BatchMember.leave_in_order.__code__,
+)
 
 
 def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
     """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called.
 
-    Spark closes its connection first, so `stop` may run by then, from its first line on: it must
-    not be interrupted, or the member would stay in the group until its session times out.
+    Spark closes its connection first, so `stop` may run by then, from its first line on; and where
+    the driver has asked for an end, a trigger that begins between its request and the signal finds
+    the request, and leaves. Neither must be interrupted, or the member would stay in the group
+    until its session times out. The process ends all the same, as its connection is closed.
     """
     while frame is not None:
-        if frame.f_code in STOPS:
+        if frame.f_code in UNINTERRUPTED:
             return
         frame = frame.f_back
     sys.exit(0)
