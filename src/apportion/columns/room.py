@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-SHARED_BUFFER_BYTES = 64 << 20
+SHARED_BUFFER_BYTES = 16 << 20
 """How many bytes of records share a buffer.
 
 A single Kafka batch may be larger, and is still far below the 2 GiB that 32-bit ends allow.
