@@ -376,12 +376,12 @@ def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
             "options kafka.group.remote.assignor and kafka.group.local.assignors exclude each "
             "other: the broker assigns, or a member does; leave one out."
         )
+    if not names:
+        return ()
     try:
         assignors = _assignors_of(names)
     except ValueError as error:
         raise OptionError(f"option kafka.group.local.assignors: {error}.") from error
-    if not assignors:
-        return ()
     from apportion.member.assignors.interface import MeasuringAssignor
 
     for assignor in assignors:
@@ -395,8 +395,6 @@ def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
 
 def _assignors_of(names: tuple[str, ...]) -> "tuple[Assignor, ...]":
     """Return new assignors of these names; raise ValueError for a name of none."""
-    if not names:
-        return ()  # the usual case, which needs none of them, nor NumPy
     from apportion.member.assignors.strategy import local_assignors
 
-    return local_assignors(names)
+    return local_assignors(names) if names else ()
