@@ -4,19 +4,17 @@ A rebalance that moves none of the query's partitions has no line. The lines hav
 own, so that they can be turned off or sent elsewhere.
 """
 
-import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from apportion.member.batch.membership import BatchOwnership
 from apportion.readable import listed, readable
+from apportion.spark.monitoring.log_lines import rebalance_log as log
 from apportion.topics import TopicIdPartition, grouped, ranges
 
 NOTHING_OWNED = BatchOwnership(0, {})
 EPOCH_NAMES = {False: "member epoch", True: "generation"}
 """The field's word for a member's epoch, by whether the group is classic."""
-
-log = logging.getLogger("apportion.spark.rebalance")
 
 
 class GroupName(NamedTuple):
