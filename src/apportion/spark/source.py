@@ -13,7 +13,8 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from types import FrameType
+from functools import partial
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -221,7 +222,12 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # signal.signal works in the main thread alone. In tests, and where Spark calls from
             # another thread, the process ends as Spark wants it.
             if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, _exit_on_sigterm)
+                uninterrupted = (
+                    GroupStreamReader.stop.__code__,
+                    ReaderWithoutStart.stop.__code__,
+                    BatchMember.leave_in_order.__code__,
+                )
+                signal.signal(signal.SIGTERM, partial(_exit_on_sigterm, uninterrupted))
                 # Ctrl-C is the driver's affair, and a terminal sends it to this process as well.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             log_like_spark()
@@ -240,23 +246,19 @@ def _logged_span(offset: dict[str, Any]) -> Span:
         ) from None
 
 
-UNINTERRUPTED = (
-    GroupStreamReader.stop.__code__,
-    ReaderWithoutStart.stop.__code__,
-    BatchMember.leave_in_order.__code__,
-)
-
-
-def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
+def _exit_on_sigterm(
+    uninterrupted: tuple[CodeType, ...], _number: int, frame: FrameType | None
+) -> None:
     """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called.
 
+    uninterrupted: the functions that go on to their end.
     Spark closes its connection first, so `stop` may run by then, from its first line on; and where
     the driver has asked for an end, a trigger that begins between its request and the signal finds
     the request, and leaves. Neither must be interrupted, or the member would stay in the group
     until its session times out. The process ends all the same, as its connection is closed.
     """
     while frame is not None:
-        if frame.f_code in UNINTERRUPTED:
+        if frame.f_code in uninterrupted:
             return
         frame = frame.f_back
     sys.exit(0)

@@ -20,8 +20,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from apportion.member.batch.span import Span, SpanError, parse_span
-from apportion.spark.monitoring.log_lines import log_like_spark
-from apportion.spark.monitoring.rebalance_lines import log as rebalance_log
+from apportion.spark.monitoring.log_lines import log_like_spark, rebalance_log
 from apportion.spark.processes import stop_requests
 from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
 from apportion.spark.queries.checkpoints import warn_of_query
