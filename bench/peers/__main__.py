@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.peers import bulk, membership, steady
+from bench.peers import bulk, membership, spark_rows, steady
 from bench.peers.brokers import Brokers
 from bench.peers.report import markdown, terminal_table
 from bench.peers.rounds import Samples, Say
@@ -52,6 +52,14 @@ MEASUREMENTS = (
             partial(steady.measure_heartbeats, connections),
         )
         for connections in (100, 2_000)
+    ),
+    *(
+        Measurement(jobs, rounds, spark_rows.WARM_UP, partial(spark_rows.measure, jobs))
+        for jobs, rounds in (
+            (("spark_first_batch", "spark_noop_plain", "spark_noop_lz4"), 3),
+            (("spark_available_now_3m",), 3),
+            (("spark_delta",), 2),
+        )
     ),
 )
 

@@ -51,13 +51,12 @@ def go_program(name: str) -> Path:
     return directory / name
 
 
-def python_packages(lock: str) -> Path:
-    """Return the directory of the packages of the file `lock`. Raises PeerMissing."""
-    path = HERE / lock
-    directory = TARGET / f"{path.stem}-{sha256(path.read_bytes()).hexdigest()[:12]}"
-    with locked(TARGET / f"{path.stem}.lock"):
+def python_packages(path: Path) -> Path:
+    """Return the directory of the packages of a lock with hashes. Raises PeerMissing."""
+    directory = TARGET / f"python-{sha256(path.read_bytes()).hexdigest()[:12]}"
+    with locked(TARGET / "python.lock"):
         if not directory.is_dir():
-            draft = TARGET / f"{path.stem}-unfinished"
+            draft = TARGET / "python-unfinished"
             shutil.rmtree(draft, ignore_errors=True)
             pip = "-m pip install --disable-pip-version-check --quiet --require-hashes"
             words = [*pip.split(), "--no-deps", "--no-build-isolation", "--target", str(draft)]

@@ -35,6 +35,11 @@ def test_the_rows_have_the_names_of_the_issue() -> None:
     ]
 
 
+def test_every_row_is_measured_once() -> None:
+    measured = [name for each in program.MEASUREMENTS for name in each.rows]
+    assert sorted(measured) == sorted(row.name for row in ROWS)
+
+
 @pytest.mark.parametrize(("better", "expected"), [("higher", 2.0), ("lower", 0.5)])
 def test_a_ratio_above_one_is_better_for_apportion(better: str, expected: float) -> None:
     assert ratio(better, 10, 5) == expected
