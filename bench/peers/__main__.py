@@ -140,6 +140,9 @@ def main() -> int:
     progress, console = Console(stderr=True, highlight=False, soft_wrap=True), Console(width=200)
     before = json.loads(OUT.read_text()) if OUT.exists() else []
     if options.table:
+        if not before:
+            progress.print(f"there is no bench-out/{OUT.name} yet: run make bench-peers first")
+            return 2
         print(markdown(before))
         return 0
     wanted = chosen(options.only)
@@ -150,6 +153,7 @@ def main() -> int:
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, limit), limit))
     results: list[dict[str, Any]] = []
+    OUT.parent.mkdir(exist_ok=True)
     with Brokers() as brokers:
         for measurement, rows in wanted:
             count = options.rounds or measurement.rounds
@@ -158,8 +162,9 @@ def main() -> int:
                 measurement, rows, brokers, count, lambda line: progress.print(f"  {line}")
             )
             progress.print(f"  {results[-1]['seconds']} s")
-    OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text(json.dumps(merged(before if options.only else [], results), indent=1) + "\n")
+            # After each measurement: a run that is interrupted keeps what it has.
+            rows_so_far = merged(before if options.only else [], results)
+            OUT.write_text(json.dumps(rows_so_far, indent=1) + "\n")
     if options.json:
         print(json.dumps(results, indent=1))
     else:

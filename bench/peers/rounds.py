@@ -1,12 +1,18 @@
 """Rounds: each side does the same work in turn, A B C A B C, on the same machine."""
 
+import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from bench.peers.rows import PeerMissing, figure
+from confluent_kafka import KafkaException
 
 Say = Callable[[str], None]
+
+
+FAILURES = (PeerMissing, OSError, KafkaException, subprocess.SubprocessError)
+"""What a side may raise in a round without ending those of others: a broker has died, say."""
 
 
 class Samples(NamedTuple):
@@ -22,7 +28,7 @@ def interleaved(
     """Let each side do a round, so many times.
 
     sides: by name, what does one round and returns a value for each row. A side that raises
-    PeerMissing is left out from then on, with its reason and without its earlier values.
+    one of FAILURES is left out from then on, with its reason and without its earlier values.
     """
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     missing: dict[str, str] = {}
@@ -32,8 +38,8 @@ def interleaved(
                 continue
             try:
                 played = play()
-            except PeerMissing as problem:
-                missing[side] = str(problem)
+            except FAILURES as problem:
+                missing[side] = str(problem) or type(problem).__name__
                 say(f"{side}: {problem}")
                 continue
             for row, value in played.items():

@@ -97,6 +97,15 @@ def test_rounds_alternate_and_a_side_that_fails_is_left_out() -> None:
     assert samples.missing == {"kafka": "it has ended"}
 
 
+def test_a_broker_that_dies_in_a_round_ends_no_other_side() -> None:
+    def kafka() -> dict[str, float]:
+        raise ConnectionResetError("the broker has died")
+
+    samples = interleaved({"kafka": kafka, OURS: lambda: {"work": 1.0}}, 2, ignored)
+    assert samples.values == {"work": {OURS: [1.0, 1.0]}}
+    assert samples.missing == {"kafka": "the broker has died"}
+
+
 def test_rows_measured_again_replace_those_of_an_earlier_run() -> None:
     before = [{"name": "commits", "ours": 1}, {"name": "produce_100b", "ours": 2}]
     assert merged(before, [{"name": "commits", "ours": 3}]) == [
@@ -118,6 +127,17 @@ def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
         f"- `commits`: {commits.what}. {commits.unlike}",
         "  kfake is missing: Go is not on the PATH.",
     ]
+
+
+def test_without_a_run_the_table_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "OUT", tmp_path / "peers.json")
+    monkeypatch.setattr("sys.argv", ["peers", "--table"])
+    assert program.main() == 2
+    assert capsys.readouterr().err == (
+        "there is no bench-out/peers.json yet: run make bench-peers first\n"
+    )
 
 
 @pytest.fixture
