@@ -288,8 +288,10 @@ class Refused(Exception):
 class Unanswerable(Exception):
     """No broker has answered a query without which its caller cannot go on; the text says why.
 
-    Asking again later may succeed.
+    Asking again later may succeed. has_remedy: the text also says what to do about it.
     """
+
+    has_remedy = False
 
 
 class DecodeError(ValueError):
@@ -298,6 +300,10 @@ class DecodeError(ValueError):
 
 class EncodeError(ValueError):
     """A value that a version cannot express; the text names the message and the field."""
+
+
+class UnfittingValue(EncodeError):
+    """A value that the type of its field cannot express, such as a number of over eight bytes."""
 
 
 class UnencodableText(EncodeError):

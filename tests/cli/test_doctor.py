@@ -284,7 +284,9 @@ def test_a_permission_that_is_missing_is_named(tmp_path: Path) -> None:
     assert found["sink"] == ["skipped", "no topic was found", None]
     for check, kind in (("topic t", "TOPIC"), ("group g", "GROUP"), ("KIP-848", "GROUP")):
         assert found[check][0] == "failed"
-        assert found[check][1].startswith(f"{kind}_AUTHORIZATION_FAILED: ")
+        said = found[check][1]
+        assert said.startswith(f"{kind}_AUTHORIZATION_FAILED: ")
+        assert said.endswith(f" --bootstrap {broker.bootstrap}`")
 
 
 def test_a_topic_that_may_be_described_and_not_read_names_what_is_missing(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ TITLE, OFFSETS = DESCRIBED.split("\n", 1)
             f"\n{DESCRIBED}",
         ),
         (["members", "g"], MEMBERS),
-        (["members", "--group", "h"], "It has no members.\n"),
+        (["members", "--group", "h"], "Group h has no members.\n"),
         (["offsets", "g"], OFFSETS),
         (["offsets", "g", "--topic", "t:0"], OFFSETS),
     ],

@@ -315,6 +315,7 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(
         "assignor": "range",
         "local_assignor": "sticky",
         "protocol": "mixed",
+        "looks": True,
         "encodes": True,
     }
     assert {"duration_ms" if name == "seconds" else name for name in sizes} == set(SETTABLE)

@@ -1,5 +1,6 @@
 """One connection to a broker: whose errors are the connection's, and what an error leaves."""
 
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -13,6 +14,11 @@ from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from apportion.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 
 A_MINUTE_MS = 60_000
 JOIN = JoinGroupRequest(
@@ -89,6 +95,21 @@ def test_a_field_that_the_brokers_version_does_not_have_is_refused_in_words(
     )
     # The connection is still good.
     connection.call(FindCoordinatorRequest(key="g"), timeout_ms=A_MINUTE_MS, version=3)
+
+
+def test_a_number_that_does_not_fit_its_field_is_the_fault_of_the_request(
+    connection: BrokerConnection,
+) -> None:
+    partition = ListOffsetsPartition(partition_index=0, timestamp=2**63)
+    request = ListOffsetsRequest(topics=(ListOffsetsTopic(name="t", partitions=(partition,)),))
+    with pytest.raises(Refused) as refused:
+        connection.call(request, timeout_ms=A_MINUTE_MS)
+    assert refused.value.code is Code.INVALID_REQUEST
+    assert re.fullmatch(
+        r"a request cannot be sent to a broker: ListOffsetsRequest v\d+: topics\.partitions\..*: "
+        "a value does not fit",
+        refused.value.why,
+    )
 
 
 @pytest.mark.parametrize("text", ["caf\udce9", "x" * 100 + "\udce9"])

@@ -45,7 +45,8 @@ def test_a_missing_topic_is_logged_once_in_half_a_second_and_again_when_it_exist
     cluster.create_topic(there, 1)
     waits = (
         f"group g-{protocol}: topic {topic} does not exist yet; it is read once it does: is "
-        "its name right?"
+        f"its name right? `apportion topics create {topic} --bootstrap {broker.bootstrap}` "
+        "creates it"
     )
     comes = f"group g-{protocol}: topic {topic} exists now"
 

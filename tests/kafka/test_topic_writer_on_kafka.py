@@ -137,8 +137,9 @@ def test_a_write_creates_no_topic_on_kafka(
 ) -> None:
     topic = f"missing-{uuid4().hex[:8]}"
     assert refusal(producer(), record(topic)) == (
-        f"topic {topic} does not exist at {kafka.bootstrap}: see that its name is right, or "
-        "create it; a write creates no topic"
+        f"topic {topic} does not exist at {kafka.bootstrap}, and a write creates none: see that "
+        f"its name is right, or create it by `apportion topics create {topic} --bootstrap "
+        f"{kafka.bootstrap}`"
     )
     assert cluster.topics([topic], fresh=True).named(topic) is None
 

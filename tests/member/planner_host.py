@@ -221,7 +221,9 @@ def make_planner(
     expression: str = "",
     **given: Any,
 ) -> BatchPlanner:
-    group = BatchGroup("g", topics, classic_session_ms=None, expression=expression)
+    group = BatchGroup(
+        "g", topics, classic_session_ms=None, expression=expression, servers="b:9092"
+    )
     return BatchPlanner(group, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 

@@ -349,7 +349,7 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
         Note(
             "warning",
             "topic t does not exist yet; it is read from its beginning once it does",
-            ": is its name right?",
+            ": is its name right? `apportion topics create t --bootstrap b:9092` creates it",
         ),
         *LOOK_AT_SESSION,
         ResolveTopicNames(()),

@@ -208,6 +208,34 @@ def test_the_ends_that_cannot_be_read_end_a_query_after_two_minutes(host: QueryH
     assert 119_000 <= sum(host.waits) < 120_000
 
 
+def test_a_query_with_fixed_ends_fails_where_its_topic_is_missing(
+    host: QueryHost,
+) -> None:
+    host.topics = Topics()
+    missing = (
+        "UNKNOWN_TOPIC_OR_PARTITION: topic t does not exist: is its name right? "
+        "`apportion topics create t --bootstrap b:9092` creates it"
+    )
+    with pytest.raises(MembershipFailed) as failed:
+        host.attempt(host.retries.stop_at_present_ends())
+    assert str(failed.value) == f"the ends of t cannot be read: {missing}"
+    assert host.logged == [missing]
+    assert 14_000 <= sum(host.waits) < 15_000
+
+
+def test_a_query_with_fixed_ends_reads_a_topic_that_is_created_just_now() -> None:
+    class Late(QueryHost):
+        def passes(self, time_ms: int) -> None:
+            super().passes(time_ms)
+            self.topics = existing if self.now_ms >= 2_000 else Topics()
+
+    host, existing = Late(), QueryHost().topics
+    host.topics = Topics()
+    host.attempt(host.retries.stop_at_present_ends())
+    host.stood = described(P0)
+    assert host.next_span() == FIRST
+
+
 def test_a_broker_that_does_not_let_a_query_in_ends_the_search_for_ends(host: QueryHost) -> None:
     host.fails(Refused(Code.SSL_HANDSHAKE_FAILED, "a wrong CA"), HOUR_MS)
     with pytest.raises(MembershipFailed, match="group g at b:9092: SSL_HANDSHAKE_FAILED: a w"):

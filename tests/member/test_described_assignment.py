@@ -139,7 +139,7 @@ def test_a_restart_keeps_its_positions_when_the_rest_comes_as_it_adopts_a_part()
     assert host.attempt(restarted.plan_next(previous, None)) == previous
 
 
-def test_what_came_after_the_plan_is_awaited_too_and_though_the_time_is_over(
+def test_a_part_that_came_after_the_plan_is_awaited_though_the_time_is_over(
     host: PlannerHost,
 ) -> None:
     host.sees(target=held(P0, P1), owned=held(P0))

@@ -2,10 +2,11 @@
 
 import pytest
 
+from apportion.client.connection import Misdirected
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.membership import AssignmentIncomplete
 from apportion.member.batch.queries import NotReady, NotReadyForATime
-from apportion.member.batch.retry_limits import retry_limit_s, waiting_text
+from apportion.member.batch.retry_limits import remedy, retry_limit_s, waiting_text
 
 GONE = Unanswerable("no connection to the broker at b:9092: Connection refused")
 DENIED = Refused(Code.GROUP_AUTHORIZATION_FAILED)
@@ -35,6 +36,14 @@ def test_an_error_is_retried_for_as_long_as_that_may_help(
 
 def test_a_pending_join_may_take_longer_than_other_first_attempts() -> None:
     assert retry_limit_s(GONE, has_assignment=False, must_end=False, join_limit_s=300) == 300
+
+
+def test_an_outage_that_names_its_remedy_is_given_no_second_one() -> None:
+    wants_login = Misdirected("closed by the broker; see that security.protocol is right")
+    assert (remedy(wants_login), waiting_text(wants_login, None)) == (
+        "",
+        f"{wants_login}; the query waits until a broker answers",
+    )
 
 
 def test_the_log_says_for_how_long_a_query_waits_for_a_broker() -> None:

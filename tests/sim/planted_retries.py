@@ -1,10 +1,10 @@
 """Bugs to be found in the rules by which a query ends: that of its failed attempts to plan a batch,
-and that of its wait for members of its group.
+that of its wait for members of its group, and that of its first look at the cluster.
 
 See `planted.py`.
 """
 
-from apportion.member.batch import retry_limits
+from apportion.member.batch import first_look, retry_limits
 from apportion.member.batch.admission import AwaitedMembers
 from apportion.member.batch.retries import BatchRetries
 from apportion.member.queries import MembershipSnapshot
@@ -36,6 +36,12 @@ def end_at_once_if_permanent(
     return limit_s(
         error, has_assignment=has_assignment, must_end=must_end, join_limit_s=join_limit_s
     )
+
+
+def end_at_once(
+    error: Exception, *, has_assignment: bool, must_end: bool, join_limit_s: float = 0.0
+) -> float | None:
+    return 0.0
 
 
 def anything_is_permanent(error: Exception) -> bool:
@@ -95,5 +101,13 @@ RETRIES = (
             "duration_ms": 40_000,
         },
         kinds=("broker-crash", "replace"),
+    ),
+    Planted(
+        "look-ends-at-once",
+        "An error that load() can say in Python is better said now than a minute later.",
+        ((first_look, "retry_limit_s", end_at_once),),
+        # Queries begin while the broker is down.
+        sizes={"looks": True, "readers": 0},
+        kinds=("broker-crash", "restart"),
     ),
 )

@@ -5,8 +5,11 @@ from typing import Any
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.admission import AwaitedMembers
+from apportion.member.batch.first_look import FirstLook
 from apportion.member.batch.membership import MembershipFailed
-from apportion.member.queries import MembershipSnapshot
+from apportion.member.batch.topic_choice import TopicChoice
+from apportion.member.queries import ExistingTopics, MembershipSnapshot
+from tests.member.looked_at import LookedAt
 from tests.member.planner_host import BEGUN, PlannerHost
 from tests.member.query_host import QueryHost
 
@@ -51,9 +54,21 @@ def members_count_as_alive() -> bool:
     return awaited.have_stayed(session_timeout_ms=1_000)
 
 
+def look_in_an_outage() -> str:
+    """Whether a query may begin whose broker comes after ten seconds."""
+    cluster = LookedAt()
+    cluster.fails(ExistingTopics, Unanswerable("no broker"), 10_000)
+    try:
+        cluster.look(FirstLook("g", "b:9092", TopicChoice(("t",))))
+    except MembershipFailed:
+        return "ends"
+    return "begins"
+
+
 RETRY_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "final-at-once": (lambda: plan_after(FENCED, 5_000), "plans", "ends"),
     "outage-is-final": (lambda: plan_after(Unanswerable("no broker"), 30_000), "plans", "ends"),
     "failures-add-up": (two_errors_an_hour_apart, "plans", "ends"),
     "interrupted-wait": (members_count_as_alive, False, True),
+    "look-ends-at-once": (look_in_an_outage, "begins", "ends"),
 }

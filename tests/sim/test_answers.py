@@ -1,5 +1,8 @@
 """Each simulated application has an answer to each query of its rule, and no other."""
 
+from apportion.member.batch import first_look, topic_choice
+from apportion.member.batch.queries import MatchingTopics
+from apportion.sim.actors import first_look as simulated_look
 from apportion.sim.actors import worker
 from apportion.sim.actors.reader import Reader
 from apportion.sim.streams.process import StreamsProcess
@@ -13,6 +16,11 @@ def test_a_simulated_reader_answers_exactly_the_queries_of_its_rule() -> None:
 
 def test_a_simulated_worker_answers_exactly_the_queries_of_its_rule() -> None:
     assert {*worker.ANSWERS} == asked_by(*BATCHES)
+
+
+def test_a_simulated_look_answers_exactly_the_queries_of_its_rule_without_a_pattern() -> None:
+    asked = asked_by(first_look, topic_choice)
+    assert {*simulated_look.ANSWERS} == asked - {MatchingTopics}
 
 
 def test_a_simulated_stream_thread_answers_exactly_the_queries_of_its_rule() -> None:

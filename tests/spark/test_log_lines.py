@@ -93,7 +93,8 @@ def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(pipeline: Pip
     line = (
         rf"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group {pipeline.group}: "
         r"topic flihgts does not exist yet; it is read from its beginning once it does: "
-        r"is its name right\?"
+        rf"is its name right\? `apportion topics create flihgts --bootstrap {pipeline.bootstrap}` "
+        r"creates it"
     )
     log = pipeline.path / "one.log"
     until(lambda: "does not exist yet" in log.read_text(), what="the line", also=[application])

@@ -202,8 +202,28 @@ def test_a_time_comes_before_times_in_json_and_these_before_starting_offsets(
     [
         (
             {"startingTimestamp": "yesterday"},
-            "option startingTimestamp is 'yesterday': give a whole number of at least 0.",
+            "option startingTimestamp is 'yesterday': give a whole number from 0 to "
+            "9223372036854775807.",
         ),
+        (
+            {"startingTimestamp": "99999999999999999999"},
+            "option startingTimestamp is '99999999999999999999': give a whole number from 0 to",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"flights":{"0":9223372036854775808}}'},
+            "option startingOffsetsByTimestamp gives flights-0 the time 9223372036854775808: give",
+        ),
+        (
+            {"startingOffsets": '{"flights":{"0":9223372036854775808}}'},
+            "option startingOffsets gives flights-0 the offset 9223372036854775808: give",
+        ),
+        ({"startingOffsets": '{"flights":{"0":1e999}}'}, "gives flights-0 the offset Infinity"),
+        ({"startingOffsets": '{"flights":{"0":1.7}}'}, "gives flights-0 the offset 1.7: give"),
+        ({"startingOffsets": '{"flights":{"0":true}}'}, "gives flights-0 the offset true: give"),
+        ({"startingOffsets": '{"flights":{"0":"5"}}'}, 'gives flights-0 the offset "5": give'),
+        ({"startingOffsets": '{"flights":{"00":5}}'}, "option startingOffsets is '{"),
+        ({"startingOffsets": '{"flights":{"-1":5}}'}, "option startingOffsets is '{"),
+        ({"startingOffsets": '["flights"]'}, "option startingOffsets is '["),
         (
             {"startingOffsetsByTimestamp": '{"flights":{"0":-1}}'},
             "option startingOffsetsByTimestamp gives flights-0 the time -1: give JSON such as",
@@ -221,6 +241,9 @@ def test_a_time_comes_before_times_in_json_and_these_before_starting_offsets(
         ({"subscribe": " "}, "option subscribe is missing"),
         ({"kafka.bootstrap.servers": ""}, "option kafka.bootstrap.servers is missing"),
         ({"kafka.bootstrap.servers": "localhost"}, "write each broker as host:port"),
+        ({"kafka.bootstrap.servers": "h:\u00b2"}, "'h:\u00b2' is not host:port; write each"),
+        ({"kafka.bootstrap.servers": "a..b:9092"}, "'a..b' is no host name; write each"),
+        ({"kafka.bootstrap.servers": "h:0"}, "has port 0, which is out of range"),
         ({"kafka.bootstrap.servers": "http://h:9092"}, "leave http:// off and write host:port"),
         ({"subscribe": "a,,b"}, "option subscribe holds an empty name"),
         ({"startingOffset": "earliest"}, "did you mean startingOffsets?"),

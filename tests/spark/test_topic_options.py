@@ -116,7 +116,8 @@ def test_a_writers_login_goes_to_executors_and_into_no_repr() -> None:
         ),
         (
             {"kafka.bootstrap.servers": "h"},
-            "option kafka.bootstrap.servers holds 'h': write each broker as host:port.",
+            "option kafka.bootstrap.servers: bootstrap server 'h' is not host:port; write each "
+            "broker as host:port.",
         ),
         ({"topic": " "}, "option topic is empty: give a name, or leave it out."),
         (

@@ -169,8 +169,9 @@ def test_a_missing_topic_is_named_and_not_created(
     broker: EmbeddedBroker, cluster: Cluster, producer: Callable[..., TopicProducer]
 ) -> None:
     assert refusal(producer(), record("flihgts")) == (
-        f"topic flihgts does not exist at {broker.bootstrap}: see that its name is right, or "
-        "create it; a write creates no topic"
+        f"topic flihgts does not exist at {broker.bootstrap}, and a write creates none: see that "
+        "its name is right, or create it by `apportion topics create flihgts --bootstrap "
+        f"{broker.bootstrap}`"
     )
     assert cluster.topics(["flihgts"], fresh=True).named("flihgts") is None
 

@@ -213,8 +213,9 @@ def test_a_stream_that_cannot_write_says_why_in_the_first_line_of_its_error(
     pipeline.produce(1)
     said = ended(streamed(source().select("value"), topic="flihgts"))
     assert said.splitlines()[0].endswith(
-        f"NotWritten: topic flihgts does not exist at {pipeline.bootstrap}: see that its name is "
-        "right, or create it; a write creates no topic"
+        f"NotWritten: topic flihgts does not exist at {pipeline.bootstrap}, and a write creates "
+        "none: see that its name is right, or create it by `apportion topics create flihgts "
+        f"--bootstrap {pipeline.bootstrap}`"
     )
     assert "Traceback" not in said
 

@@ -96,9 +96,17 @@ def with_next_step(error: Exception, asked: Asked) -> Exception:
         return Disconnected(f"{error}; {step}")
     if not isinstance(error, Refused) or error.code not in RESOURCES:
         return error
+    refused = with_cluster(error, asked)
+    return type(error)(error.code, f"{refused.why}; {step}") if step else refused
+
+
+def with_cluster(error: Refused, asked: Asked) -> Refused:
+    """Return the error of a missing permission whose command names the cluster, too."""
+    if error.code not in RESOURCES:
+        return error
     # The command is for whoever may give the permission, and has another --command-config.
     why = grant_on(error.why, f"--bootstrap {shlex.quote(asked.bootstrap)}")
-    return type(error)(error.code, f"{why}; {step}" if step else why)
+    return type(error)(error.code, why)
 
 
 def next_step(error: Exception, asked: Asked) -> str:

@@ -1,4 +1,4 @@
-"""The commands as a whole: how their help shows flags, and when they are imported."""
+"""The commands as a whole: their help and their options, and when they are imported."""
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -7,19 +7,21 @@ from typing import Any, ClassVar, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from apportion.cli.plain_values import take_plain_values
+
 
 class Commands(TyperGroup):
-    """The commands, whose help shows a flag without a type."""
+    """The commands, whose help shows a flag without a type, and whose text is taken as typed."""
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options of `apportion` itself, or of a group of commands."""
-        return _with_plain_flags(super().get_params(ctx))
+        return _as_ours(super().get_params(ctx))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; None if there is none."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
-            _with_plain_flags(command.get_params(ctx))
+            _as_ours(command.get_params(ctx))
         return command
 
 
@@ -69,10 +71,11 @@ class LaterCommands(Commands):
         return super().get_command(ctx, cmd_name)
 
 
-def _with_plain_flags(params: Iterable[Any]) -> list[Any]:
-    """Return the options, of which flags have no type in the help: they take no value."""
+def _as_ours(params: Iterable[Any]) -> list[Any]:
+    """Return the options, of which flags have no type in the help, and text is taken as typed."""
     options = [*params]
     for option in options:
+        take_plain_values(option)
         if getattr(option, "is_flag", False):
-            option.metavar = ""
+            option.metavar = ""  # they take no value
     return options

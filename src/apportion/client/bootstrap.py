@@ -34,7 +34,7 @@ def _address(entry: str) -> HostAndPort:
     host, colon, port = entry.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit():
         raise ValueError(f"bootstrap server {entry!r} is not host:port")
-    if len(port) > 5 or int(port) > 65535:
+    if len(port) > 5 or not 0 < int(port) <= 65535:
         raise ValueError(
             f"bootstrap server {entry!r} has port {port}, which is out of range: a "
             "port is a number up to 65535"

@@ -24,6 +24,7 @@ from apportion.errors import (
     Refused,
     Unanswerable,
     UnencodableText,
+    UnfittingValue,
 )
 from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
 from apportion.readable import MAX_QUOTED, shortened
@@ -55,6 +56,15 @@ class Disconnected(ConnectionError, Unanswerable):
 
     The text names the broker.
     """
+
+
+class Misdirected(Disconnected):
+    """The broker closed the connection, as one of another `security.protocol` does.
+
+    The text says what to see to.
+    """
+
+    has_remedy = True
 
 
 class BrokerConnection:
@@ -121,7 +131,7 @@ class BrokerConnection:
                 if isinstance(error, TimeoutError)
                 else os_error_text(error)
             )
-            raise Disconnected(
+            raise Misdirected(
                 f"no TLS handshake with the broker at {self.address}: {why}{NO_TLS_LISTENER}"
             ) from error
 
@@ -172,7 +182,8 @@ class BrokerConnection:
 
         Raises Disconnected, and closes the connection, after `timeout_ms`; Refused
         (UNSUPPORTED_VERSION) for a request with a field that the broker's version does not have,
-        and (INVALID_REQUEST) for a text that UTF-8 cannot encode.
+        and (INVALID_REQUEST) for a number that does not fit its field, or a text that UTF-8 cannot
+        encode.
         """
         if time.monotonic() >= self._renewal_at_s:
             self._renew_session(timeout_ms)
@@ -208,6 +219,10 @@ class BrokerConnection:
                 f"'{shortened(error.text, MAX_QUOTED)}' cannot be sent to a broker: "
                 "it is not UTF-8",
             ) from None
+        except UnfittingValue as error:
+            raise Refused(
+                Code.INVALID_REQUEST, f"a request cannot be sent to a broker: {error}"
+            ) from error
         except EncodeError as error:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
@@ -232,29 +247,32 @@ class BrokerConnection:
             failure = None if self._has_read else handshake_failure_or_none(error, self.address)
             if failure is not None:
                 raise failure from None
-            why = self._explain_or_none(error, request, timeout_ms)
-            if why is None:
+            explained = self._explained_or_none(error, request, timeout_ms)
+            if explained is None:
                 raise
-            raise Disconnected(why) from error
+            raise explained from error
         return body
 
-    def _explain_or_none(self, error: BaseException, request: Any, timeout_ms: int) -> str | None:
-        """Return why the broker has not answered; None for an error of other causes."""
+    def _explained_or_none(
+        self, error: BaseException, request: Any, timeout_ms: int
+    ) -> Disconnected | None:
+        """Return the error that says why the broker has not answered; None for other causes."""
         if isinstance(error, DecodeError):
-            return (
+            return Disconnected(
                 f"the broker at {self.address} sent what is no answer to {_name(request)}: {error}"
             )
         if not isinstance(error, OSError) or not is_of_socket(error):
             return None
         if isinstance(error, TimeoutError):
-            return (
+            return Disconnected(
                 f"the broker at {self.address} did not answer {_name(request)} within "
                 f"{timeout_ms} ms"
             )
         why = os_error_text(error)
-        if why == CLOSED_BY_BROKER or not isinstance(error, ssl.SSLError):
-            why += self._hint
-        return f"the connection to the broker at {self.address} broke: {why}"
+        text = f"the connection to the broker at {self.address} broke: {why}"
+        if self._hint and (why == CLOSED_BY_BROKER or not isinstance(error, ssl.SSLError)):
+            return Misdirected(text + self._hint)
+        return Disconnected(text)
 
     def _read_frame(self) -> memoryview:
         """Read one response: four bytes of size, then as many bytes."""

@@ -68,6 +68,11 @@ OIDC_HANDLER = "OAuthBearerLoginCallbackHandler"
 """Kafka's class that gets tokens from an OAuth server (KIP-768)."""
 UNUSED = "cannot be used here: drop the option"
 JAVA_CLASS = "names a class of Java, which cannot be used here: drop the option"
+AS_GIVEN = "cannot be used here: tokens are sent as the server gives them; drop the option"
+NO_ASSERTIONS = (
+    "is of client assertions, which are not here: give the client's id and secret (clientId and "
+    "clientSecret of sasl.jaas.config)"
+)
 REFUSED = {  # the option -> why it cannot be used
     "ssl.protocol": "cannot be used here: set ssl.enabled.protocols",
     "ssl.cipher.suites": "cannot be used here: OpenSSL's own choice is offered; drop the option",
@@ -76,6 +81,40 @@ REFUSED = {  # the option -> why it cannot be used
     "sasl.client.callback.handler.class": JAVA_CLASS,
     "sasl.login.class": JAVA_CLASS,
     "sasl.kerberos.service.name": "is of Kerberos, which is not here",
+    "security.providers": JAVA_CLASS,
+    "sasl.oauthbearer.jwt.retriever.class": JAVA_CLASS,
+    "sasl.oauthbearer.jwt.validator.class": JAVA_CLASS,
+    **dict.fromkeys(
+        (
+            "sasl.oauthbearer.clock.skew.seconds",
+            "sasl.oauthbearer.expected.audience",
+            "sasl.oauthbearer.expected.issuer",
+            "sasl.oauthbearer.header.urlencode",
+            "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+            "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+            "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+            "sasl.oauthbearer.jwks.endpoint.url",
+            "sasl.oauthbearer.scope.claim.name",
+            "sasl.oauthbearer.sub.claim.name",
+        ),
+        AS_GIVEN,
+    ),
+    **dict.fromkeys(
+        (
+            "sasl.oauthbearer.assertion.algorithm",
+            "sasl.oauthbearer.assertion.claim.aud",
+            "sasl.oauthbearer.assertion.claim.exp.seconds",
+            "sasl.oauthbearer.assertion.claim.iss",
+            "sasl.oauthbearer.assertion.claim.jti.include",
+            "sasl.oauthbearer.assertion.claim.nbf.seconds",
+            "sasl.oauthbearer.assertion.claim.sub",
+            "sasl.oauthbearer.assertion.file",
+            "sasl.oauthbearer.assertion.private.key.file",
+            "sasl.oauthbearer.assertion.private.key.passphrase",
+            "sasl.oauthbearer.assertion.template.file",
+        ),
+        NO_ASSERTIONS,
+    ),
 }
 
 

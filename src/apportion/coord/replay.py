@@ -17,7 +17,7 @@ from apportion.coord.consumer.state import (
     ConsumerGroupMember,
     ConsumerGroupSavedState,
 )
-from apportion.coord.consumer.units import NO_ASSIGNED_UNITS
+from apportion.coord.consumer.units import no_assigned_units
 from apportion.coord.records import NO_ANSWER, TargetAnswer
 from apportion.wire.fields import replaced
 from apportion.wire.records import groups
@@ -242,7 +242,7 @@ def apply_current_assignment(
     saved.owners.release(member.member_id, member.units())
     if value is None:
         member.epoch, member.previous_epoch, member.state = -1, -1, MemberState.STABLE
-        member.assigned = member.pending_revocation = NO_ASSIGNED_UNITS
+        member.assigned = member.pending_revocation = no_assigned_units()
     else:
         member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
         member.state = MemberState.of(value.state)

@@ -11,17 +11,21 @@ validator knows no log and no producer state.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from apportion.errors import Code, DecodeError, Refused
+from apportion.lazy_imports import lazy_module
 from apportion.node.topic_rules import TopicRules
 from apportion.settings import MAX_INT64
 from apportion.wire.batch import HEADER_BYTES, BatchHeader, read_header
 from apportion.wire.batch_rewrite import recompress, stamp_append_time, stamp_create_time
 from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
 from apportion.wire.scan import RecordColumns, scan_records
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 # Of one request, because every client waits while it is inspected; Kafka takes batches of any size.
 MAX_RECORDS = 1_000_000

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crc32c import crc32c
+from apportion.wire.crc import crc32c
 
 NEVER = -(1 << 63)
 """Before every timestamp."""

@@ -10,8 +10,6 @@ from contextlib import suppress
 from itertools import pairwise
 from operator import attrgetter
 
-import numpy as np
-
 from apportion.errors import DecodeError
 from apportion.store.disk import Disk, DiskError, parent_of
 from apportion.store.index import NEVER
@@ -389,12 +387,11 @@ def _record_timestamps(
             plain = decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES)
             scan = scan_records(plain, header)
             is_readable = scan.offsets >= from_offset
+            offsets = scan.offsets[is_readable].tolist()
             times_ms = (
-                np.full(len(is_readable), header.max_timestamp_ms)
+                [header.max_timestamp_ms] * len(offsets)
                 if header.timestamp_type
-                else scan.timestamps_ms
+                else scan.timestamps_ms[is_readable].tolist()
             )
-            return zip(
-                scan.offsets[is_readable].tolist(), times_ms[is_readable].tolist(), strict=True
-            )
+            return zip(offsets, times_ms, strict=True)
     return [(max(batch.base_offset, from_offset), batch.max_timestamp_ms)]

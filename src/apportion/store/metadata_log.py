@@ -12,8 +12,6 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
 from apportion.security.acls import (
     AclBinding,
     AclOperation,
@@ -25,6 +23,7 @@ from apportion.security.authorizer import Acls
 from apportion.security.scram_credentials import ScramCredential, ScramMechanism
 from apportion.store.disk import ROOT, Damaged, Disk, DiskError
 from apportion.topics import Topic, Topics
+from apportion.wire.crc import crc32c
 
 PATH = "catalog.log"
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from apportion.errors import DecodeError
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import compress, decompress
+from apportion.wire.crc import crc32c
 
 HEADER = Struct(">qiibIhiqqqhii")
 CHECKED = Struct(">hiqqqhii")  # the part of the header that the CRC covers

@@ -4,11 +4,10 @@ Base offset and leader epoch always; timestamps and compression where the topic'
 it. The records themselves are not decoded.
 """
 
-from crc32c import crc32c
-
 from apportion.wire.batch import CHECKED, HEADER, HEADER_BYTES, PREFIX_BYTES, BatchHeader
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import compress
+from apportion.wire.crc import crc32c
 
 APPEND_TIME = 8  # the attribute bit of LogAppendTime
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from apportion.errors import DecodeError, EncodeError, UnencodableText
+from apportion.errors import DecodeError, EncodeError, UnencodableText, UnfittingValue
 from apportion.wire.codec_builder import Malformed, field_at
 from apportion.wire.reading import reader_of
 from apportion.wire.writing import writer_of
@@ -64,7 +64,8 @@ def write(value: Any, version: int) -> bytes:
 def write_onto(parts: list[FramePart], value: Any, version: int) -> None:
     """Append the encoded parts of a message of Kafka's protocol, most of them tiny, to `parts`.
 
-    Errors: EncodeError, and UnencodableText for a text that is no Unicode.
+    Errors: EncodeError, which is UnfittingValue for a number that is too large for its field, and
+    UnencodableText for a text that is no Unicode.
     """
     cls = value.__class__
     writer = _WRITERS.get((cls, version)) or _generate(
@@ -74,8 +75,11 @@ def write_onto(parts: list[FramePart], value: Any, version: int) -> None:
         writer[0](value, parts.append)
     except UnicodeEncodeError as error:
         raise UnencodableText(error.object) from None
-    # All that generated code raises for a value that does not fit the declaration of its field.
-    except (AttributeError, TypeError, ValueError, struct.error, Malformed) as error:
+    except struct.error as error:
+        raise UnfittingValue(_error_text(cls, version, error, writer)) from error
+    # All else that generated code raises for a value that does not fit the declaration of its
+    # field.
+    except (AttributeError, TypeError, ValueError, Malformed) as error:
         raise EncodeError(_error_text(cls, version, error, writer)) from error
 
 

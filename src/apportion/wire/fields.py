@@ -9,7 +9,7 @@ password or what stands for one: the repr, which log lines and error texts are m
 
 import builtins
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import get_annotations
 from typing import Any, TypeVar, cast, dataclass_transform
 
@@ -168,7 +168,7 @@ def message(
             "__doc__": cls.__doc__,
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
-            "__init__": _initialiser(fields),
+            "__init__": _generated_on_first_use(fields),
             "__eq__": _equal,
             "__hash__": None,
             "__repr__": _repr,
@@ -186,8 +186,18 @@ def message(
 
 def _with_name_and_default(name: str, field: Field) -> Field:
     """Return a message's declared field with its name and its default, which all values share."""
-    default = cast("Any", field.element)() if field.default is ZERO else field.default
-    return replace(field, name=name, default=default)
+    return Field(
+        field.kind,
+        cast("Any", field.element)() if field.default is ZERO else field.default,
+        field.since,
+        field.until,
+        field.nullable,
+        field.tag,
+        field.ignorable,
+        field.element,
+        name,
+        field.secret,
+    )
 
 
 def replaced(value: M, **changes: Any) -> M:
@@ -195,6 +205,19 @@ def replaced(value: M, **changes: Any) -> M:
     kind: Any = type(value)
     copy: M = kind(**{name: getattr(value, name) for name in kind.__slots__} | changes)
     return copy
+
+
+def _generated_on_first_use(fields: tuple[Field, ...]) -> Any:
+    """Return a message class's `__init__` that puts the generated one in its place, and calls it.
+
+    Most of the messages that are declared are never made: a start need not wait for their code.
+    """
+
+    def __init__(self: Any, **values: Any) -> None:
+        self.__class__.__init__ = _initialiser(fields)
+        self.__init__(**values)
+
+    return __init__
 
 
 def _initialiser(fields: tuple[Field, ...]) -> Any:

@@ -8,15 +8,21 @@ are checked elsewhere. `columns` reads whole records, by compiled kernels that a
 load.
 """
 
-from typing import NamedTuple, TypeAlias
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from apportion.errors import DecodeError
+from apportion.lazy_imports import lazy_module
 from apportion.wire.batch import BatchHeader, read_varint
 
-Int64Column: TypeAlias = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Int64Column: TypeAlias = NDArray[np.int64]
+else:
+    np = lazy_module("numpy")
 
 SHORTEST_RECORD_BYTES = 7
 MAX_SCANNED_ONE_BY_ONE = 80

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from apportion.cli.asked import Asked
-from apportion.cli.cluster_reports import next_step
+from apportion.cli.cluster_reports import next_step, with_cluster
 from apportion.cli.command_config import command_security
 from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 from apportion.cli.doctor.subjects import Subjects
@@ -87,7 +87,9 @@ def _guarded(check: str, asked: Asked, run: Callable[[], Finding]) -> Finding:
     """Return what a check has found, or the error with which it ended."""
     try:
         return run()
-    except (Refused, Disconnected) as error:
+    except Refused as refused:
+        return failed(check, str(with_cluster(refused, asked)), next_step(refused, asked))
+    except Disconnected as error:
         return failed(check, str(error), next_step(error, asked))
 
 

@@ -25,7 +25,7 @@ from apportion.readable import readable
 from apportion.topics import ranges
 from apportion.wire.group_states import GroupState
 
-NO_MEMBERS = "It has no members."
+NO_MEMBERS = "Group {} has no members."
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
 NO_OFFSETS_YET = "No offset is committed, and no member owns a partition yet: the group is {}."
 MOVING_STATES = (*REBALANCING_STATES, GroupState.ASSIGNING, GroupState.RECONCILING)
@@ -255,7 +255,7 @@ def _print_members(group: Report, is_verbose: bool) -> bool:
     """
     members = group["members"]
     if not members:
-        print_sentence(row_console(), NO_MEMBERS)
+        print_sentence(row_console(), NO_MEMBERS.format(readable(group["group"])))
         return True
     is_shown = {
         "instance": any(member["instance"] is not None for member in members),

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from apportion.coord import records
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim, checked_member
 from apportion.errors import Code, DecodeError, Refused
+from apportion.lazy_imports import lazy_module
 from apportion.machine import Caller
 from apportion.wire.group_states import GroupState
 from apportion.wire.records.consumer_protocol import (
@@ -36,9 +35,13 @@ from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+
     from apportion.coord.records import CoordinatorRecord
     from apportion.deadlines import Key
     from apportion.topics import Topics
+else:
+    np = lazy_module("numpy")
 
 SESSION = "classic session"
 """Deadline of a session timeout: that of a member, or of a member id that was given out and not

@@ -21,9 +21,7 @@ stop the broker. What is too large for that bound is refused like one that is wr
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
-
-import re2
+from typing import TYPE_CHECKING, ClassVar
 
 from apportion.coord import records
 from apportion.coord.consumer.beat import Beat
@@ -33,9 +31,15 @@ from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
+from apportion.lazy_imports import lazy_module
 from apportion.machine import Access
 from apportion.topics import Topics
 from apportion.wire.records.groups import ConsumerGroupRegularExpressionValue
+
+if TYPE_CHECKING:
+    import re2
+else:
+    re2 = lazy_module("re2")
 
 # About ten thousand instructions. The thread that matches gives Python's lock back after each name,
 # so no name may take long. google-re2 keeps the last 128 expressions, each within this bound.
@@ -266,7 +270,7 @@ def postpone_refresh(turn: Turn, computation: ResolveExpressions, why: str) -> N
         group.live.resolved_ms = turn.now.mono_ms
 
 
-def _options() -> re2.Options:
+def _options() -> "re2.Options":
     """Return the options of every expression: RE2's own, with a bound and without captures."""
     options = re2.Options()
     options.max_mem = MAX_EXPRESSION_MEMORY_BYTES

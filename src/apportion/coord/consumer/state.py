@@ -20,11 +20,9 @@ from apportion.coord.consumer.client_assignors import (
 )
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState
 from apportion.coord.consumer.units import (
-    NO_ASSIGNED_UNITS,
-    AssignedUnits,
-    UnitArray,
     UnitNumbering,
     UnitOwners,
+    no_assigned_units,
 )
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
 from apportion.coord.group_counts import GroupCounts
@@ -37,6 +35,7 @@ from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 if TYPE_CHECKING:
     from apportion.coord.consumer.target_computation import ComputeTarget, FailedTarget
+    from apportion.coord.consumer.units import AssignedUnits, UnitArray
     from apportion.coord.heartbeat_budget import Booking
 
 # Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
@@ -73,8 +72,8 @@ class ConsumerGroupMember:
         self.epoch = 0
         self.previous_epoch = -1
         self.state = MemberState.STABLE
-        self.assigned: AssignedUnits = NO_ASSIGNED_UNITS
-        self.pending_revocation: AssignedUnits = NO_ASSIGNED_UNITS
+        self.assigned: AssignedUnits = no_assigned_units()
+        self.pending_revocation: AssignedUnits = no_assigned_units()
         self.target: UnitArray | None = None
         self.target_answer = NO_ANSWER
 

@@ -4,17 +4,24 @@ It runs beside the shard (`custom_targets.py`), so it has copies of what it need
 checked here, where that delays no step.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from apportion.assign import checks
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
-from apportion.assign.custom import CustomAssignor
-from apportion.coord.consumer.units import NO_UNITS, UnitArray, units_by_topic
+from apportion.coord.consumer.units import no_units, units_by_topic
 from apportion.errors import Refused
-from apportion.topics import Topic, TopicId
+from apportion.topics import TopicId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from apportion.assign.custom import CustomAssignor
+    from apportion.coord.consumer.units import UnitArray
+    from apportion.topics import Topic
 
 PartitionsByTopic = dict[TopicId, tuple[int, ...]]
 
@@ -109,7 +116,7 @@ class ComputeTarget:
 
     def _older_target(self, member: AskedMember) -> PartitionsByTopic:
         """Return the partitions of a member's older target, with those that are gone."""
-        target = NO_UNITS if member.target is None else member.target
+        target = no_units() if member.target is None else member.target
         return dict(units_by_topic(target.tolist(), self.ids))
 
     def _subscription(self, member: AskedMember, target: PartitionsByTopic) -> Subscription:

@@ -10,25 +10,36 @@ subscribed topics are laid end to end: the owner of each partition is then one v
 a record only if its target changed. Custom assignors are called in `custom_targets.py`.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from hashlib import blake2b
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from apportion.assign.assignors import ASSIGNORS
-from apportion.assign.racks import Racks, racks_of
-from apportion.assign.subscriptions import Subscriptions, Vector
 from apportion.coord import records
 from apportion.coord.consumer import client_targets, custom_targets
-from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.units import NO_UNITS, PARTITION, SHIFT, UnitNumbering
-from apportion.coord.turn import Turn
-from apportion.topics import Topic, TopicId, Topics
+from apportion.coord.consumer.units import PARTITION, SHIFT, no_units
+from apportion.lazy_imports import lazy_module
 
-Positions = NDArray[np.int64]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from apportion.assign import assignors
+    from apportion.assign.racks import Racks
+    from apportion.assign.subscriptions import Subscriptions, Vector
+    from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+    from apportion.coord.consumer.units import UnitNumbering
+    from apportion.coord.turn import Turn
+    from apportion.topics import Topic, TopicId, Topics
+
+    Positions = NDArray[np.int64]
+else:
+    np = lazy_module("numpy")
+    assignors = lazy_module("apportion.assign.assignors")
+
 NEVER_MS = 0
 """AssignmentTimestamp of a target that was not computed."""
 
@@ -43,7 +54,7 @@ class TopicLayout(NamedTuple):
     starts: Vector
 
     @classmethod
-    def of(cls, group: ConsumerGroup, topics: Topics) -> "TopicLayout":
+    def of(cls, group: ConsumerGroup, topics: Topics) -> TopicLayout:
         """Return the topics that a consumer group subscribes to, as its assignor needs them."""
         known = [
             topic
@@ -71,6 +82,8 @@ class TopicLayout(NamedTuple):
 
     def racks_or_none(self, members: list[ConsumerGroupMember]) -> Racks | None:
         """Return the racks of members and replicas; None unless both have some."""
+        from apportion.assign.racks import racks_of  # it needs NumPy, which is imported lazily
+
         rack_ids = [member.metadata.rack_id for member in members]
         if not (any(topic.racks for topic in self.topics) and any(rack_ids)):
             return None
@@ -136,7 +149,7 @@ def has_newer_target(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMemb
     """
     if member.epoch < group.saved.assignment_epoch:
         return True
-    return is_target_due(turn, group) and assignor_of(turn, group) in ASSIGNORS
+    return is_target_due(turn, group) and assignor_of(turn, group) in assignors.ASSIGNORS
 
 
 def assignor_of(turn: Turn, group: ConsumerGroup) -> str:
@@ -158,7 +171,7 @@ def renew_target(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
         client_targets.choose_if_none(turn, group, agreed, member_id)
         return
     name = assignor_of(turn, group)
-    if name in ASSIGNORS:
+    if name in assignors.ASSIGNORS:
         # What is under way would be older than this one.
         custom_targets.abandon_if_under_way(turn, group)
         client_targets.forget(turn, group)
@@ -169,7 +182,7 @@ def renew_target(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
 
 def begin_custom_target_if_due(turn: Turn, group: ConsumerGroup) -> None:
     """Begin to compute a target assignment if one is due, and a custom assignor computes it."""
-    if is_target_due(turn, group) and (name := assignor_of(turn, group)) not in ASSIGNORS:
+    if is_target_due(turn, group) and (name := assignor_of(turn, group)) not in assignors.ASSIGNORS:
         _begin_custom_target(turn, group, name)
 
 
@@ -182,7 +195,7 @@ def retarget(turn: Turn, group: ConsumerGroup, name: str) -> None:
     layout = TopicLayout.of(group, turn.topics)
     members = in_assignor_order(saved.members)
     owner, changed = _owners(members, layout, saved.units)
-    new_owner = ASSIGNORS[name](
+    new_owner = assignors.ASSIGNORS[name](
         owner,
         layout.starts,
         _subscriptions(group, members, layout),
@@ -276,12 +289,12 @@ def _owners(
     A target must be written again if it is missing, or names partitions that do not exist (any
     more).
     """
-    targets = [NO_UNITS if member.target is None else member.target for member in members]
+    targets = [no_units() if member.target is None else member.target for member in members]
     owner = np.full(int(layout.starts[-1]), -1, np.int32)
     is_stale = np.fromiter(
         (custom_targets.must_save_target(member) for member in members), np.bool_, len(members)
     )
-    positions = layout.positions(np.concatenate([NO_UNITS, *targets]), numbering)
+    positions = layout.positions(np.concatenate([no_units(), *targets]), numbering)
     ranks = np.repeat(np.arange(len(members), dtype=np.int32), [len(target) for target in targets])
     inside = positions >= 0
     owner[positions[inside]] = ranks[inside]
@@ -295,6 +308,8 @@ def _subscriptions(
     group: ConsumerGroup, members: list[ConsumerGroupMember], layout: TopicLayout
 ) -> Subscriptions:
     """Return each member's topics as the assignor takes them; equal subscriptions share one row."""
+    from apportion.assign.subscriptions import Subscriptions  # it needs NumPy, too
+
     index = {topic.name: number for number, topic in enumerate(layout.topics)}
     rows: dict[tuple[tuple[str, ...], str | None], Vector] = {}
     subscribed = []

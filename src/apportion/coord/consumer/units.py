@@ -5,22 +5,30 @@ order in which the group's records first name them, so a unit means nothing outs
 after a restart.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from apportion.lazy_imports import lazy_module
 from apportion.topics import IdPartition, TopicId, grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    UnitArray = NDArray[np.int64]
+    EpochArray = NDArray[np.int32]
+else:
+    np = lazy_module("numpy")
 
 # A partition index is an int32 in Kafka's messages.
 SHIFT = 32
 PARTITION = (1 << SHIFT) - 1
 UNKNOWN_UNIT = -1
 """The unit of a partition that no record of the group has named. Nobody owns it."""
-
-UnitArray = NDArray[np.int64]
-EpochArray = NDArray[np.int32]
 
 
 class PartitionsOfTopic(Protocol):
@@ -57,8 +65,16 @@ class AssignedUnits(NamedTuple):
         return dict(zip(self.units.tolist(), self.epochs.tolist(), strict=True))
 
 
-NO_UNITS: UnitArray = np.empty(0, np.int64)
-NO_ASSIGNED_UNITS = AssignedUnits(NO_UNITS, np.empty(0, np.int32))
+@cache
+def no_units() -> UnitArray:
+    """Return the units of an empty assignment, always the same array."""
+    return np.empty(0, np.int64)
+
+
+@cache
+def no_assigned_units() -> AssignedUnits:
+    """Return an empty assignment with its epochs, always the same value."""
+    return AssignedUnits(no_units(), np.empty(0, np.int32))
 
 
 class UnitNumbering:
@@ -107,7 +123,7 @@ class UnitNumbering:
         ]
         if len(packed) == 1:
             return packed[0]
-        return np.concatenate(packed) if packed else NO_UNITS
+        return np.concatenate(packed) if packed else no_units()
 
     def assign_units_with_epochs(
         self, parts: tuple[PartitionsWithEpochs, ...], epoch: int
@@ -117,7 +133,7 @@ class UnitNumbering:
         Without recorded epochs all have `epoch`.
         """
         if not parts:
-            return NO_ASSIGNED_UNITS
+            return no_assigned_units()
         units = self.assign_units(parts)
         # Logs of Kafka before 4.3 lack the epochs (KIP-1251).
         if all(part.assignment_epochs is None for part in parts):

@@ -20,6 +20,7 @@ from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import fetch_offsets
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.member.membership import View, from_id_parts
+from apportion.member.missing_topic import create_command
 from apportion.readable import readable
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
@@ -50,7 +51,7 @@ class BatchGroup:
     expression: of RE2, in their place; "" for none. classic_session_ms: the session timeout of a
     member that speaks the classic protocol, as its group then probably does; None for one of the
     consumer protocol. is_balanced: False for a reader without a membership, whose partitions are
-    given once and for all.
+    given once and for all. servers: the brokers as the user gave them, for commands in texts.
     """
 
     def __init__(
@@ -61,11 +62,16 @@ class BatchGroup:
         classic_session_ms: int | None,
         expression: str = "",
         is_balanced: bool = True,
+        servers: str = "",
     ) -> None:
         self.topics, self.expression = topics, expression
-        self._is_balanced = is_balanced
+        self._is_balanced, self._servers = is_balanced, servers
         self._group_id, self._classic_session_ms = group_id, classic_session_ms
         self._is_classic = classic_session_ms is not None
+
+    def create_command(self, topic: str) -> str:
+        """Return the command line that creates a topic on the group's cluster."""
+        return create_command(topic, self._servers)
 
     def fetch_session_timeout(self) -> Rule[int]:
         """Return how long the coordinator keeps a silent member, in ms.

@@ -19,7 +19,7 @@ writers and no sockets.
 
 from typing import NamedTuple
 
-from apportion.errors import Refused, Unanswerable
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch import retry_limits
 from apportion.member.batch.data_loss import DataLoss
@@ -35,6 +35,7 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.span import Span
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.group_claims import AnotherSink
+from apportion.member.missing_topic import create_command
 from apportion.member.queries import (
     ListOffsets,
     MembershipSnapshot,
@@ -42,6 +43,7 @@ from apportion.member.queries import (
     ReadMembership,
 )
 from apportion.member.reactions import is_authentication_failure
+from apportion.member.time_limits import RetryDeadline
 from apportion.readable import readable
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, partitions_of
@@ -49,7 +51,6 @@ from apportion.wire.messages.list_offsets import LATEST
 
 # A new query waits this long for its first assignment: else Spark would begin with an empty batch.
 FIRST_ASSIGNMENT_WAIT_MS = 3_000
-FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 50, 1_000  # between look-ups of the topics' ends
 
 
 class Pauses(NamedTuple):
@@ -84,6 +85,11 @@ class QuerySettings(NamedTuple):
     least_offsets: int = 0
     longest_delay_ms: int = 0
     expression: str = ""
+
+    @property
+    def choice(self) -> TopicChoice:
+        """The topics, or the expression in their place."""
+        return TopicChoice(self.topics, self.expression)
 
 
 class BatchRetries:
@@ -120,28 +126,40 @@ class BatchRetries:
     def stop_at_present_ends(self) -> Rule[None]:
         """Read no partition beyond its present end from now on, for trigger(availableNow=True).
 
-        Raises MembershipFailed if no broker tells the ends in time.
+        Raises MembershipFailed if no broker tells the ends in time, or one of the topics that are
+        named does not exist by then: the query would end as if there were nothing to read.
         """
-        limit_s = retry_limits.NO_PROGRESS_TIMEOUT_S
-        choice = TopicChoice(self._settings.topics, self._settings.expression)
-        deadline_ms = (yield from self._read_time_ms()) + int(limit_s * 1000)
-        pause_ms = FIRST_PAUSE_MS
+        began_ms = yield from self._read_time_ms()
+        deadlines: dict[float, RetryDeadline] = {}
         while True:
             try:
-                existing = yield from choice.find_topics()
-                partitions = tuple(each for topic in existing for each in partitions_of(topic))
-                self._end_limits = yield ListOffsets(partitions, LATEST)
+                self._end_limits = yield from self._fetch_ends()
                 return
             except (Refused, Unanswerable) as error:
                 failure = error
             self._raise_if_locked_out(failure)
+            limit_s = retry_limits.end_limit_s(failure)
             yield from self._log(retry_limits.waiting_text(failure, limit_s))
-            if (yield from self._read_time_ms()) + pause_ms >= deadline_ms:
-                raise MembershipFailed(
-                    f"the ends of {choice} cannot be read: {failure}{retry_limits.remedy(failure)}"
+            deadline = deadlines.setdefault(limit_s, RetryDeadline(began_ms, int(limit_s * 1000)))
+            choice = self._settings.choice
+            text = f"the ends of {choice} cannot be read: {failure}{retry_limits.remedy(failure)}"
+            now_ms = yield from self._read_time_ms()
+            yield AwaitNextAttempt(deadline.next_pause_ms(now_ms, MembershipFailed(text)))
+
+    def _fetch_ends(self) -> Rule[dict[TopicIdPartition, int]]:
+        """Return the present end of each partition; raise Refused for a topic that is missing."""
+        choice = self._settings.choice
+        existing = yield from choice.find_topics()
+        for name in choice.names:
+            if existing.named(name) is None:
+                raise Refused(
+                    Code.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"topic {name} does not exist: is its name right? "
+                    f"`{create_command(name, self._settings.servers)}` creates it",
                 )
-            yield AwaitNextAttempt(pause_ms)
-            pause_ms = min(pause_ms * 2, LONGEST_PAUSE_MS)
+        partitions = tuple(each for topic in existing for each in partitions_of(topic))
+        ends: dict[TopicIdPartition, int] = yield ListOffsets(partitions, LATEST)
+        return ends
 
     def next_span(
         self, previous: Span, limit: int | None, *, reads_all: bool = False

@@ -1,6 +1,6 @@
 """The time limits of a query's retries, and the words for them in its log."""
 
-from apportion.errors import Unanswerable
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.queries import NotReadyForATime
 from apportion.member.reactions import is_permanent
 
@@ -37,9 +37,20 @@ def retry_limit_s(
     return NO_PROGRESS_TIMEOUT_S if is_permanent(error) or must_end else None
 
 
+def end_limit_s(error: Exception) -> float:
+    """Return how long a query looks for the ends of its topics, where that ends with this error."""
+    # A topic that was just created is not known to every broker at once.
+    is_missing = isinstance(error, Refused) and error.code is Code.UNKNOWN_TOPIC_OR_PARTITION
+    return FIRST_ASSIGNMENT_TIMEOUT_S / 4 if is_missing else NO_PROGRESS_TIMEOUT_S
+
+
 def remedy(error: Exception) -> str:
-    """Return what to do about the error, for the end of a sentence; "" if nothing is known."""
-    return NO_CONNECTION_REMEDY if isinstance(error, Unanswerable) else ""
+    """Return what to do about the error, for the end of a sentence; "" if it is not known.
+
+    Nor where the error says it itself.
+    """
+    is_outage = isinstance(error, Unanswerable) and not error.has_remedy
+    return NO_CONNECTION_REMEDY if is_outage else ""
 
 
 def waiting_text(error: Exception, limit_s: float | None) -> str:

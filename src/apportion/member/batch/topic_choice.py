@@ -10,7 +10,10 @@ from typing import NamedTuple
 from apportion.member.batch.queries import MatchingTopics
 from apportion.member.queries import ExistingTopics
 from apportion.rules import Rule
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics, partitions_of
+
+AssignedPartitions = tuple[tuple[str, int], ...]
+"""The partitions of the option assign, by topic name and number."""
 
 
 class TopicChoice(NamedTuple):
@@ -31,3 +34,18 @@ class TopicChoice(NamedTuple):
             names = yield MatchingTopics(self.expression)
         topics: Topics = yield ExistingTopics(names)
         return topics
+
+    def find_partitions(
+        self, assigned: AssignedPartitions | None
+    ) -> Rule[tuple[TopicIdPartition, ...]]:
+        """Return the partitions of the chosen topics that exist.
+
+        assigned: return these alone; None: all.
+        """
+        topics = yield from self.find_topics()
+        return tuple(
+            partition
+            for topic in topics
+            for partition in partitions_of(topic)
+            if assigned is None or partition.topic_partition in assigned
+        )

@@ -29,6 +29,7 @@ from apportion.sim.actors.application import (
     RESTART_DELAY_US,
     Application,
 )
+from apportion.sim.actors.first_look import take_first_look
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import AwaitMember, ask
@@ -42,6 +43,7 @@ from apportion.topics import TopicIdPartition
 from apportion.wire.messages.describe_configs import BROKER, GROUP
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
+SERVERS = "the broker"
 IDLE_MS = 1_000
 RETRY_MS = 500
 # How long the rule must have tried, at least, before an error ends the query.
@@ -91,7 +93,14 @@ class Worker(Application):
             self.batch_group.topics = topics
 
     def script(self) -> Script:
-        """Run the query, batch by batch, until the process ends."""
+        """Run the query until the process ends, or until the rule ends the query."""
+        try:
+            yield from self._run_query()
+        except MembershipFailed as failed:
+            self._end_query(failed)
+
+    def _run_query(self) -> Script:
+        """Look at the cluster if the scenario says so; then read, batch by batch."""
         if self.is_replaced:
             self.is_replaced = False
             self._checkpoints += 1
@@ -114,17 +123,15 @@ class Worker(Application):
         )
         retries = BatchRetries(self.batches, self._query_settings())
         self._planned_at_ms, self._has_read = self.mono_ms(), False
+        if self.simulation.scenario.looks:
+            yield from take_first_look(self, SERVERS)
         # As Spark does after a restart: a batch that is in the offset log and not in the commit log
         # is run again, before anything is planned.
         if checkpoint.planned is not checkpoint.done:
             yield from self._write(checkpoint.planned, incarnation=-1)
         while True:
             previous = checkpoint.done
-            try:
-                following = yield from self._run_rule(retries.next_span(previous, self.limit))
-            except MembershipFailed as failed:
-                self._end_query(failed)
-                return
+            following = yield from self._run_rule(retries.next_span(previous, self.limit))
             if following == previous:
                 continue
             self._record_plan()
@@ -141,7 +148,7 @@ class Worker(Application):
         scenario = self.simulation.scenario
         return QuerySettings(
             self.group,
-            "the broker",
+            SERVERS,
             self.topics,
             classic=self.uses_classic_protocol,
             max_poll_interval_ms=scenario.rebalance_ms,

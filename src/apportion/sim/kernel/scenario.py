@@ -98,7 +98,8 @@ class Scenario:
     readers: plain consumers, another group. streams: processes of a Streams application, which
     assign its tasks themselves; a third group. partitions: of each topic. duration_ms: how long
     faults and records come; then the world must settle. delay_us, flush_us: the mean time of a
-    message on its way and of a flush. encodes: whether every message goes through its bytes.
+    message on its way and of a flush. looks: whether a query looks at the cluster before it joins,
+    as Spark's load() does. encodes: whether every message goes through its bytes.
     """
 
     seed: int
@@ -123,6 +124,7 @@ class Scenario:
     batch_ms: int = 2_000
     produce_every_ms: int = 500
     shards: int = 2
+    looks: bool = False  # not drawn, for the same reason
     encodes: bool = False
     faults: tuple[Fault, ...] = ()
 

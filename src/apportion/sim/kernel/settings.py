@@ -140,6 +140,13 @@ class WorldSettings(TypedDict, total=False):
             choices=PROTOCOLS,
         ),
     ]
+    looks: Annotated[
+        bool | None,
+        Setting(
+            "Whether every application that reads in batches looks at the cluster before it joins, "
+            "as Spark's load() does; it does not by default."
+        ),
+    ]
     encodes: Annotated[
         bool | None, Setting("Whether every message is encoded to bytes and decoded again.")
     ]

@@ -83,6 +83,7 @@ class BatchMember(RuleDriver):
                 classic_session_ms=options.session_timeout_ms if options.classic else None,
                 expression=options.expression,
                 is_balanced=options.assigned is None,
+                servers=options.bootstrap,
             ),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,

@@ -1,29 +1,24 @@
-"""The first look at the cluster of a stream: its brokers, the login, rights on topics and group.
+"""The driver of the first look at a stream's cluster: it answers the queries of the rule.
 
-`load()` is the last place where Spark lets a source speak before the query runs, and an error there
-comes without lines of Java. What may pass is waited for, as long as by a query that begins
-(`member/batch/retry_limits.py`); what only the query can judge, such as a topic that does not exist
-yet, is left to it. Nothing is changed: no member joins, and no offset is committed.
+`member/batch/first_look.py` decides what is asked, what is waited for, and what `load()` says.
 """
 
 import logging
-import time
 
+from apportion.client import cluster_answers
 from apportion.client.cluster import Cluster
-from apportion.errors import Refused, Unanswerable
-from apportion.member.batch.membership import MembershipFailed
-from apportion.member.batch.retry_limits import remedy, retry_limit_s, waiting_text
+from apportion.client.cluster_answers import ClusterAnswers
+from apportion.drive.notes import log_note
+from apportion.machine import Note
+from apportion.member.batch import first_look
+from apportion.member.batch.first_look import FirstLook
+from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
-from apportion.member.cluster_queries.records import refusals
-from apportion.member.reactions import is_authentication_failure, is_permanent
-from apportion.readable import readable
-from apportion.spark.membership.fixed_assignment import missing_partition
-from apportion.spark.options.chosen_topics import chosen_partitions
+from apportion.member.records.queries import FetchRecords
+from apportion.member.time_limits import Pause, ReadClock
+from apportion.rules import run_rule
+from apportion.spark.options.chosen_topics import matching_topics
 from apportion.spark.options.stream import SourceOptions
-from apportion.topics import TopicPartition
-from apportion.wire.messages.list_offsets import LATEST
-
-PAUSE_S = 0.5  # between two attempts
 
 log = logging.getLogger("apportion.spark")
 
@@ -36,49 +31,28 @@ def look_at_cluster(options: SourceOptions) -> None:
         timeout_ms=options.request_timeout_ms,
         security=options.security,
     )
-    began_s, logged = time.monotonic(), ""
+    look = FirstLook(
+        options.group,
+        options.bootstrap,
+        TopicChoice(options.topics, options.expression),
+        options.assigned,
+    )
     try:
-        while (failure := _failure_or_none(cluster, options)) is not None:
-            limit_s = retry_limit_s(failure, has_assignment=False, must_end=False)
-            is_over = limit_s is not None and time.monotonic() - began_s >= limit_s
-            if is_over or is_authentication_failure(failure):
-                raise MembershipFailed(
-                    f"group {readable(options.group)} at {options.bootstrap}: "
-                    f"{failure}{remedy(failure)}"
-                )
-            text = waiting_text(failure, limit_s)
-            if text != logged:
-                logged = text
-                log.warning("group %s: %s", readable(options.group), readable(text))
-            time.sleep(PAUSE_S)
+        run_rule(
+            first_look.look_at_cluster(look),
+            lambda query: ANSWERS[type(query)](cluster, options.group, query),
+        )
     finally:
         cluster.close()
 
 
-def _failure_or_none(cluster: Cluster, options: SourceOptions) -> Exception | None:
-    """Return the error of one attempt, if a query that begins would end with it."""
-    try:
-        _ask(cluster, options)
-    except Unanswerable as outage:
-        return outage
-    except Refused as refused:
-        return refused if is_permanent(refused) else None
-    return None
-
-
-def _ask(cluster: Cluster, options: SourceOptions) -> None:
-    """Ask the cluster what the query will ask, once.
-
-    Raises Refused, Unanswerable, and MembershipFailed for a partition that does not exist.
-    """
-    choice = TopicChoice(options.topics, options.expression)
-    partitions = chosen_partitions(cluster, choice, options.assigned)
-    existing = dict.fromkeys(partition.topic_partition for partition in partitions)
-    for topic, number in options.assigned or ():
-        if TopicPartition(topic, number) not in existing:
-            raise missing_partition(topic, number)
-    ends = cluster.list_offsets(partitions, LATEST)
-    # A Fetch at the end returns no record, and needs Read as every batch does.
-    for refused in refusals(cluster.fetch(ends, max_wait_ms=0)).values():
-        raise refused
-    cluster.committed_offsets(options.group, partitions)
+ANSWERS: ClusterAnswers = {
+    **cluster_answers.ANSWERS,
+    Note: lambda _cluster, group, note: log_note(log, note, group),
+    ReadClock: lambda cluster, _group, query: cluster.answer(query),
+    Pause: lambda cluster, _group, query: cluster.answer(query),
+    MatchingTopics: lambda cluster, _group, query: matching_topics(cluster, query.expression),
+    FetchRecords: lambda cluster, _group, query: cluster.fetch(
+        query.positions, max_wait_ms=query.max_wait_ms
+    ),
+}

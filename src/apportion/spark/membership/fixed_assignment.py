@@ -15,6 +15,7 @@ from typing import Any
 from apportion.client.cluster import Cluster
 from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
+from apportion.member.batch.first_look import missing_partition
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.group_protocols import describe_by_protocol
@@ -36,14 +37,6 @@ from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGro
 ONLY_INCARNATION = ONLY_EPOCH = 1
 
 log = logging.getLogger("apportion.spark")
-
-
-def missing_partition(topic: str, number: int) -> MembershipFailed:
-    """Return the error for a partition of the option assign that does not exist."""
-    return MembershipFailed(
-        f"option assign names {topic}-{number}, which does not exist: create the partition, or "
-        "correct the option"
-    )
 
 
 class FixedAssignment:

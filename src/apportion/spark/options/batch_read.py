@@ -12,7 +12,7 @@ from typing import Annotated, TypedDict
 from apportion.member.batch.bounded_read import BoundedRead
 from apportion.member.settings import REQUEST_TIMEOUT_MS
 from apportion.security.client_security import ClientSecurity
-from apportion.settings import Setting, declared
+from apportion.settings import MAX_INT64, Setting, declared
 from apportion.spark.options.chosen_topics import topic_option
 from apportion.spark.options.foreign import NO_JOIN, REFUSED_IN_BATCH_READS
 from apportion.spark.options.security import KafkaSecurityOptions, query_security
@@ -94,6 +94,7 @@ BatchQueryOptions = TypedDict(
                 "End before the first record of this time or later, in ms since 1970, or at the "
                 "end of a partition that has none; comes before endingOffsetsByTimestamp.",
                 at_least=0,
+                at_most=MAX_INT64,
             ),
         ],
         "endingOffsetsByTimestamp": Annotated[

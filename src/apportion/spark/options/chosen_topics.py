@@ -5,16 +5,19 @@ Their errors are OptionErrors; exactly one of the three has to be given.
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from apportion.client.cluster import Cluster
 from apportion.coord.consumer.expressions import check_expression, matching
 from apportion.errors import Refused
+from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topic_descriptions import TopicReplicasQuery
+from apportion.member.queries import ExistingTopics
+from apportion.rules import run_rule
 from apportion.spark.options.values import OptionError
-from apportion.topics import TopicIdPartition, partitions_of
+from apportion.topics import TopicIdPartition
 
 NAMES = ("subscribe", "subscribePattern", "assign")
 EXCLUDE = "subscribe, subscribePattern and assign exclude each other: give one of them"
@@ -128,12 +131,12 @@ def chosen_partitions(
 
     assigned: as in SourceOptions; None for all of them.
     """
-    names = choice.names
-    if choice.expression:
-        names = matching_topics(cluster, choice.expression)
-    return tuple(
-        partition
-        for topic in cluster.topics(names, fresh=True)
-        for partition in partitions_of(topic)
-        if assigned is None or partition.topic_partition in assigned
-    )
+
+    def answer(query: MatchingTopics | ExistingTopics) -> Any:
+        match query:
+            case MatchingTopics(expression):
+                return matching_topics(cluster, expression)
+            case ExistingTopics(names):
+                return cluster.topics(names, fresh=True)
+
+    return run_rule(choice.find_partitions(assigned), answer)

@@ -10,7 +10,16 @@ AUTOMATIC = "it is chosen by itself here; drop the option"
 NO_METRICS = "the client has no metrics of Kafka's; drop the option"
 NO_JOIN = "a batch read joins no group; drop the option"
 REQUEST_TIMEOUT = "requests are sent again for kafka.request.timeout.ms; drop the option"
+NO_SHARES = "a query is a member of a consumer group, and of no share group; drop the option"
+NO_PROVIDERS = (
+    "no class of Java is asked for values; give the value itself, which the program may read where "
+    "it likes"
+)
 REFUSED_EVERYWHERE = {  # option -> why no read can have it
+    "checkpointLocation": "it is for writeStream; give it there",
+    "kafka.config.providers": NO_PROVIDERS,
+    "kafka.share.acknowledgement.mode": NO_SHARES,
+    "kafka.share.acquire.mode": NO_SHARES,
     "topic": "it is for writes; name the topics to read in subscribe",
     "kafkaConsumer.pollTimeoutMs": (
         "a task waits two minutes for a broker that does not answer, or longer with a longer "
@@ -39,6 +48,7 @@ REFUSED_EVERYWHERE = {  # option -> why no read can have it
     ),
     **dict.fromkeys(
         (
+            "kafka.auto.include.jmx.reporter",
             "kafka.enable.metrics.push",
             "kafka.metric.reporters",
             "kafka.metrics.num.samples",

@@ -1,5 +1,7 @@
 """Options of Spark's own Kafka sink and its producer that a write cannot have, with the reason."""
 
+from apportion.spark.options.foreign import NO_PROVIDERS
+
 BYTES = "keys and values are bytes or text already; drop the option"
 ALL_OR_NOTHING = "writes are not transactional: they are at least once; drop the option"
 LIBRARY = "librdkafka, which sends the records, has no such setting; drop the option"
@@ -35,6 +37,8 @@ REFUSED_FOR_WRITING = {
     "kafka.metadata.recovery.strategy": LIBRARY,
     "kafka.metadata.recovery.rebootstrap.trigger.ms": LIBRARY,
     "kafka.enable.metrics.push": LIBRARY,
+    "kafka.auto.include.jmx.reporter": LIBRARY,
+    "kafka.config.providers": NO_PROVIDERS,
     "kafka.metric.reporters": LIBRARY,
     "kafka.metrics.num.samples": LIBRARY,
     "kafka.metrics.recording.level": LIBRARY,

@@ -11,7 +11,7 @@ from typing import Any
 
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
-from apportion.settings import Setting
+from apportion.settings import MAX_INT64, Setting
 from apportion.spark.options.chosen_topics import ChosenTopics
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -19,6 +19,7 @@ STARTING_TIMESTAMP = Setting(
     "Begin at the first record of this time or later, in ms since 1970; comes before "
     "startingOffsetsByTimestamp.",
     at_least=0,
+    at_most=MAX_INT64,
 )
 STARTING_OFFSETS_BY_TIMESTAMP = Setting(
     "The same as JSON by topic and partition; comes before startingOffsets."
@@ -162,11 +163,11 @@ def _offsets_by_partition(
     """
     try:
         numbers = {
-            (topic, int(partition)): int(number)
+            (topic, _partition(partition)): number
             for topic, by_partition in json.loads(value).items()
             for partition, number in by_partition.items()
         }
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError):
         raise ValueError(f"{option} is {value!r}: {advice}") from None
     for (topic, partition), number in numbers.items():
         if not topics.includes(topic):
@@ -174,7 +175,18 @@ def _offsets_by_partition(
                 f"{option} names topic {topic}, which {topics.name} does not: "
                 "add it there or drop it here"
             )
-        if number < least or partition < 0:
+        # In JSON, true is no number, and 1.7 is no offset.
+        if type(number) is not int or not least <= number <= MAX_INT64:
             what = "time" if least == 0 else "offset"
-            raise ValueError(f"{option} gives {topic}-{partition} the {what} {number}: {advice}")
+            raise ValueError(
+                f"{option} gives {topic}-{partition} the {what} {json.dumps(number)}: {advice}"
+            )
     return numbers
+
+
+def _partition(text: str) -> int:
+    """Return the number of a partition, which Spark's JSON has as text; raise ValueError."""
+    number = int(text)
+    if str(number) != text or number < 0:  # "00" would be a second name of partition 0
+        raise ValueError(text)
+    return number

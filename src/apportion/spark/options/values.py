@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from apportion.client.bootstrap import scheme_remedy_or_none
+from apportion.client.bootstrap import addresses, scheme_remedy_or_none
 from apportion.settings import Setting, fault_or_none, nearest_or_none, whole_number
 from apportion.spark.errors import PlainError
 from apportion.spark.options.security import SECURITY_PREFIXES
@@ -90,12 +90,12 @@ def bootstrap_servers(options: Mapping[str, str]) -> str:
                 f"option kafka.bootstrap.servers holds {address.strip()!r}, which has a scheme: "
                 f"{remedy}."
             )
-        host, colon, port = address.strip().rpartition(":")
-        if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
-            raise OptionError(
-                f"option kafka.bootstrap.servers holds {address.strip()!r}: write each "
-                "broker as host:port."
-            )
+    try:
+        addresses(value)
+    except ValueError as error:
+        raise OptionError(
+            f"option kafka.bootstrap.servers: {error}; write each broker as host:port."
+        ) from None
     return value
 
 

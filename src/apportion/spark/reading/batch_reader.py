@@ -6,20 +6,20 @@ action anew.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from apportion.client import cluster_answers
 from apportion.client.cluster import Cluster
+from apportion.client.cluster_answers import ClusterAnswers
 from apportion.drive.notes import log_note
 from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.bounded_read import ReadRefused, read_ranges
 from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.retry_limits import remedy
-from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
 from apportion.rules import run_rule
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.batch_read import BatchOptions
@@ -71,14 +71,8 @@ class BatchReader(DataSourceReader):
         return read_task(partition, self._options)
 
 
-ANSWERS: dict[type, Callable[[Cluster, str, Any], Any]] = {
+ANSWERS: ClusterAnswers = {
+    **cluster_answers.ANSWERS,
     Note: lambda _cluster, group, note: log_note(log, note, group),
-    ExistingTopics: lambda cluster, _group, query: cluster.topics(query.names, fresh=True),
     MatchingTopics: lambda cluster, _group, query: matching_topics(cluster, query.expression),
-    ListOffsets: lambda cluster, _group, query: cluster.list_offsets(
-        query.partitions, query.timestamp
-    ),
-    FetchCommitted: lambda cluster, group, query: cluster.committed_offsets(
-        group, query.partitions
-    ),
 }

@@ -4,6 +4,7 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Refused, Unanswerable
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.metadata_cache import MetadataCache
+from apportion.member.missing_topic import create_command
 from apportion.rules import Rule
 from apportion.spark.options.topic_write import TopicWriterOptions
 from apportion.spark.topic_sink.records import NotWritten
@@ -60,8 +61,8 @@ class WritableTopics:
             raise NotWritten(f"topic {topic}: no broker of {at} has answered: {outage}") from None
         if found is None:
             raise NotWritten(
-                f"topic {topic} does not exist at {at}: see that its name is right, or create it; "
-                "a write creates no topic"
+                f"topic {topic} does not exist at {at}, and a write creates none: see that its "
+                f"name is right, or create it by `{create_command(topic, at)}`"
             )
         return found.partitions
 

@@ -1,0 +1,72 @@
+"""What users see of queries and do with them, on a real Apache Kafka: scenarios of tests/spark."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apportion.client.cluster import Cluster
+from apportion.testing.kafka import RealKafka
+from tests.cli.test_doctor import examined
+from tests.spark.harness import Pipeline
+from tests.spark.queries import source, spark, started
+from tests.spark.test_ending_applications import (
+    test_an_application_that_is_told_to_end_finishes_its_batch_commits_and_leaves,
+)
+from tests.spark.test_first_look import test_a_partition_that_does_not_exist_cannot_be_assigned
+from tests.spark.test_stopped_queries import (
+    gate,
+    test_a_batch_that_takes_too_long_is_interrupted_and_read_again,
+    test_the_batch_that_runs_is_finished_and_the_group_knows_of_it,
+)
+from tests.spark.test_stream_options import (
+    test_a_batch_waits_for_enough_records_and_has_enough_tasks,
+    test_a_pattern_and_divided_ranges_reach_the_table_each_record_once,
+    test_assigned_partitions_reach_the_table_and_are_committed,
+)
+
+__all__ = [
+    "gate",
+    "source",
+    "spark",
+    "started",
+    "test_a_batch_that_takes_too_long_is_interrupted_and_read_again",
+    "test_a_batch_waits_for_enough_records_and_has_enough_tasks",
+    "test_a_partition_that_does_not_exist_cannot_be_assigned",
+    "test_a_pattern_and_divided_ranges_reach_the_table_each_record_once",
+    "test_an_application_that_is_told_to_end_finishes_its_batch_commits_and_leaves",
+    "test_assigned_partitions_reach_the_table_and_are_committed",
+    "test_the_batch_that_runs_is_finished_and_the_group_knows_of_it",
+]
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def pipeline(kafka: RealKafka, tmp_path: Path) -> Iterator[Pipeline]:
+    made = Pipeline(tmp_path, kafka.bootstrap, f"queries-on-kafka-{next(_numbers)}", 4)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def clients(kafka: RealKafka) -> Iterator[Cluster]:
+    cluster = Cluster(kafka.bootstrap)
+    yield cluster
+    cluster.close()
+
+
+def test_the_doctor_finds_that_a_query_can_run_on_kafka(pipeline: Pipeline) -> None:
+    pipeline.produce(8)
+    parts = ("--group", pipeline.group, "--topic", pipeline.topic, "--table", str(pipeline.table))
+    code, found = examined("--bootstrap", pipeline.bootstrap, *parts)
+    assert code == 0
+    assert found["cluster"] == [
+        "ok",
+        f"{pipeline.bootstrap}: 1 broker, plain, without a login",
+        None,
+    ]
+    assert found[f"topic {pipeline.topic}"][1].startswith("4 partitions, 8 offsets from their")
+    assert found["KIP-848"] == ["ok", "the brokers have consumer groups", None]
+    assert {state for state, _, _ in found.values()} <= {"ok", "skipped"}
