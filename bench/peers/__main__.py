@@ -42,7 +42,7 @@ class Measurement(NamedTuple):
 MEASUREMENTS = (
     Measurement(("produce_100b", "fetch_100b"), 3, bulk.WARM_UP, bulk.measure),
     # Before the rows that leave members in groups: apportion's intervals depend on how many rest.
-    Measurement(("join_10x900", "leave_10x900"), 3, membership.WARM_UP, membership.measure),
+    Measurement(("join_10x900", "leave_10x900"), 2, membership.WARM_UP, membership.measure),
     Measurement(("commits",), 3, steady.warm_up("commits"), steady.measure_commits),
     *(
         Measurement(
@@ -56,8 +56,8 @@ MEASUREMENTS = (
     *(
         Measurement(jobs, rounds, spark_rows.WARM_UP, partial(spark_rows.measure, jobs))
         for jobs, rounds in (
-            (("spark_first_batch", "spark_noop_plain", "spark_noop_lz4"), 3),
-            (("spark_available_now_3m",), 3),
+            (("spark_first_batch", "spark_noop_plain", "spark_noop_lz4"), 2),
+            (("spark_available_now_3m",), 2),
             (("spark_delta",), 2),
         )
     ),
