@@ -33,7 +33,7 @@ def lazily(
             if not extra or (error.name or "").startswith("apportion"):
                 raise
             raise ModuleNotFoundError(
-                f"No module named {error.name!r}: pip install 'apportion[{extra}]'", name=error.name
+                f"No module named {error.name!r}: {install_command(extra)}", name=error.name
             ) from error
         return module if modules[name] == f"{package}.{name}" else getattr(module, name)
 
@@ -42,6 +42,12 @@ def lazily(
         return sorted([*modules, "__doc__", "__name__"])
 
     return load, names
+
+
+def install_command(extra: str) -> str:
+    """Return how the libraries of an extra are installed, for the end of a sentence."""
+    # No package index has apportion.
+    return f"pip install '.[{extra}]' in a clone of apportion"
 
 
 def attribute_of(module: str, path: str) -> Any:

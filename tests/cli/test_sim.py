@@ -361,7 +361,7 @@ def test_without_pyspark_the_remedy_is_said() -> None:
     )
     sentence = (
         "apportion sim: --spark needs pyspark, which is not installed: pip install "
-        "'apportion[spark]'.\n"
+        "'.[spark]' in a clone of apportion.\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
 

@@ -184,7 +184,7 @@ def test_pkcs12_needs_a_package_that_is_named(
         tls_context(TlsSettings(store))
     assert str(refused.value) == (
         "CA certificates: PKCS12 files are read by the package cryptography, which is not "
-        "installed: install apportion[security]"
+        "installed: pip install '.[security]' in a clone of apportion"
     )
 
 

@@ -13,8 +13,10 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.columns import kernels, row_buffer
-from apportion.columns.read import SCHEMA, SCHEMA_WITH_HEADERS, to_arrow
+from apportion.columns import kernels, read, room
+from apportion.columns.plain_rows import PlainBudget
+from apportion.columns.read import to_arrow
+from apportion.columns.schema import SCHEMA, SCHEMA_WITH_HEADERS
 from apportion.errors import DecodeError
 from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records, read_header
 
@@ -25,6 +27,21 @@ OCTETS = (
 HEADERS = st.lists(st.tuples(st.text(max_size=6), OCTETS), max_size=3).map(tuple)
 RECORDS = st.tuples(st.integers(1, 50), st.integers(-(1 << 50), 1 << 50), OCTETS, OCTETS, HEADERS)
 SPANS = st.tuples(st.integers(0, 400), st.integers(0, 400))
+
+
+class Endless(PlainBudget):
+    """Plain Python for any number of records, again and again."""
+
+    def covers(self, offsets: object) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True, scope="module", params=["kernels", "plain Python"])
+def decoder(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test is one of the kernels, and one of what decodes a few records without them."""
+    before, read.budget = read.budget, PlainBudget(0) if request.param == "kernels" else Endless()
+    yield
+    read.budget = before
 
 
 @st.composite
@@ -145,7 +162,7 @@ def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut() -> No
 
 
 def test_rows_leave_before_their_bytes_become_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_buffer, "SHARED_BUFFER_BYTES", 1000)
+    monkeypatch.setattr(room, "SHARED_BUFFER_BYTES", 1000)
     encoded = [
         encode_batch([(None, bytes(400), ())] * n, base_offset=10 * n, timestamp_ms=0)
         for n in (1, 1, 1, 9, 1)

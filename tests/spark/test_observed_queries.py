@@ -5,6 +5,8 @@ One Spark session serves both tests.
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -206,6 +208,34 @@ def test_the_progress_of_a_query_is_as_the_docs_show_it(
         assert type(latest.pop(volatile)) is type(printed.pop(volatile))
     assert latest == printed
     assert dict(batches(query)[0].sources[0].metrics) == {}
+
+
+SLOW_LISTENER = """
+import time
+
+from apportion.spark import PrometheusListener
+from tests.spark.application import spark_session
+
+
+class Slow(PrometheusListener):
+    def onQueryTerminated(self, event):
+        time.sleep(0.5)
+        super().onQueryTerminated(event)
+
+
+spark = spark_session()
+spark.streams.addListener(Slow(port=0))
+query = spark.readStream.format("rate").load().writeStream.format("noop").start()
+query.stop()
+"""
+
+
+def test_a_program_that_ends_with_its_query_leaves_no_event_undelivered() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", SLOW_LISTENER], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode == 0
+    assert "Exception" not in ended.stdout + ended.stderr
 
 
 def batches(query: StreamingQuery) -> list[Any]:

@@ -172,10 +172,10 @@ def test_two_sources_of_one_topic_are_refused(
     [
         (
             lambda rows: rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset")),
-            "StateStore",
+            "an aggregation",
             "update",
         ),
-        (lambda rows: rows.dropDuplicates(["key"]), "StreamingDeduplicate", "append"),
+        (lambda rows: rows.dropDuplicates(["key"]), "dropDuplicates()", "append"),
     ],
 )
 def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(

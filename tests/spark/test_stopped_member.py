@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
-from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.member.batch.span import EMPTY_SPAN, Span, parse_span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.membership.batch_member import BatchMember
 from apportion.spark.processes import stop_requests
@@ -110,7 +110,9 @@ def test_a_source_that_is_ended_commits_the_batch_that_spark_has_committed(
     partition, batch = reading(cluster, member)
     stopped(batch, committed=batch)
     member.close()
-    assert stop_requests.answer_or_none(batch.id) == DONE
+    # Nobody hears the source any more, so the driver logs its line.
+    line = "group ended-group: left the group: gave up ended 0"
+    assert stop_requests.answer_or_none(batch.id) == DONE._replace(line=line)
     assert cluster.committed("ended-group", [partition]) == {partition: 5}
     assert count_members("ended-group") == 0
 
@@ -126,7 +128,8 @@ def test_a_batch_that_was_interrupted_is_not_committed(
     following = member.next_span(batch, 1)
     stopped(following, committed=batch)
     member.close()
-    assert stop_requests.answer_or_none(batch.id) == UNFINISHED
+    line = "group broken-group: left the group: gave up broken 0"
+    assert stop_requests.answer_or_none(batch.id) == UNFINISHED._replace(line=line)
     assert cluster.committed("broken-group", [partition]) == {partition: 5}
     assert count_members("broken-group") == 0
 
@@ -261,3 +264,31 @@ def test_a_signal_at_the_first_line_of_stop_does_not_keep_the_member_in_the_grou
     assert count_members("signalled-group") == 0
     with pytest.raises(SystemExit):
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("signals_kept")
+def test_a_signal_while_the_member_leaves_in_order_does_not_interrupt_it(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    count_members: Callable[[str], int],
+    stopped: Callable[..., None],
+) -> None:
+    cluster.create_topic("interrupted", 1)
+    options = batch_member_of("interrupted-group", "interrupted").options
+    reader = GroupStreamReader(options)
+    offset = EMPTY_SPAN.to_json()
+    while count_members("interrupted-group") == 0 or offset == EMPTY_SPAN.to_json():
+        offset = reader.latestOffset(offset, ReadAllAvailable())
+    planned = parse_span(offset)
+    stopped(planned)
+
+    def signal_once(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code is GroupMembership.leave.__code__:
+            sys.setprofile(None)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    sys.setprofile(signal_once)
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+    assert stop_requests.answer_or_none(planned.id) == DONE
+    assert count_members("interrupted-group") == 0
+    reader.stop()

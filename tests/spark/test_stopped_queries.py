@@ -179,5 +179,5 @@ def test_a_program_whose_query_fails_ends_with_code_1_and_the_reason_last(
     assert said(caplog)[1:] == [
         f"query {narrow.id} has failed: the Delta writer needs the source's columns topic, "
         "partition and offset to write each record once; this query dropped topic, partition, "
-        "offset"
+        'offset: keep them, as in .select("topic", "partition", "offset", ...)'
     ]

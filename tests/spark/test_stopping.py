@@ -180,6 +180,19 @@ def test_a_source_that_does_not_answer_is_said(caplog: pytest.LogCaptureFixture)
     assert caplog.messages == ["query played: its source has not said that it left the group"]
 
 
+def test_the_driver_logs_what_a_source_says_as_its_process_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "apportion.spark.rebalance")
+    line = "group g: left the group: gave up t 0"
+    assert stop(Query(answer=DONE._replace(line=line))) is True
+    assert caplog.messages == [line]
+    caplog.clear()
+    # One that was asked for another batch has logged it.
+    assert stop(Query([BUSY], answers_at=2)) is True
+    assert caplog.messages == []
+
+
 def test_an_answer_that_came_too_late_for_an_earlier_stop_does_not_count() -> None:
     stop_requests.write_answer("played", DONE)
     query = Query([BUSY, BUSY, IDLE])

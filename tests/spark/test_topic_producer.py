@@ -290,7 +290,7 @@ def test_a_worker_without_the_library_says_what_to_install(
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)  # importing it fails
     said = (
         "writing to a topic needs the package confluent-kafka in the Python of the driver and of "
-        "every executor: install apportion[spark] there"
+        "every executor: there, pip install '.[spark]' in a clone of apportion"
     )
     with pytest.raises(NotWritten) as in_a_task:
         producer()

@@ -161,6 +161,8 @@ def test_a_record_that_fails_ends_the_job_with_a_sentence(
         f"apportion.spark.topic_sink.records.NotWritten: topic {target}: column partition is 3 in "
         "a row, and the topic has partitions 0 to 2: choose one of these, or add partitions"
     )
+    last_line = str(failure.value).splitlines()[-1]
+    assert_on_page("a row with a partition that its topic does not have", last_line)
 
 
 def test_a_stream_that_is_stopped_amid_its_batches_loses_no_row(

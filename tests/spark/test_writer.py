@@ -177,6 +177,8 @@ def test_a_relative_path_is_where_the_driver_stands(
         ],
         *[(f"{scheme}/lake/x/", "/lake/x") for scheme in ("file:", "file://", "FILE:", "File://")],
         *[(f"{scheme}://b//y/x/", "s3://b/y/x") for scheme in ("s3", "S3", "s3a", "S3A")],
+        *[(table, "/my lake") for table in ("/my lake", "file:///my%20lake", "file:/my%20lake")],
+        ("file://localhost/lake/x", "/lake/x"),
         ("gs://b/x y", "gs://b/x y"),
         ("/", "/"),
     ],

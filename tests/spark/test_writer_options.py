@@ -54,5 +54,6 @@ def test_without_the_extra_the_import_says_how_to_install_it() -> None:
     code = "import sys; sys.modules['pyarrow'] = None; from apportion.spark import delta"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stderr.endswith(
-        "ModuleNotFoundError: No module named 'pyarrow': pip install 'apportion[spark]'\n"
+        "ModuleNotFoundError: No module named 'pyarrow': pip install '.[spark]' in a clone of "
+        "apportion\n"
     )

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from apportion.exports import install_command
+
 
 @contextmanager
 def spark_session(master: str, refused: type[ValueError]) -> Iterator[Any]:
@@ -14,7 +16,7 @@ def spark_session(master: str, refused: type[ValueError]) -> Iterator[Any]:
         # pyspark may be there without pyarrow; the message names what is missing.
         library = (error.name or "pyspark").split(".")[0]
         raise refused(
-            f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'."
+            f"--spark needs {library}, which is not installed: {install_command('spark')}."
         ) from None
     try:
         with session(master) as spark:

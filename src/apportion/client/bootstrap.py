@@ -2,12 +2,13 @@
 
 import socket
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from apportion.client.connection import Disconnected, os_error_text
-from apportion.member.broker_order import HostAndPort
+if TYPE_CHECKING:
+    from apportion.member.broker_order import HostAndPort
 
 
-def addresses(bootstrap: str | Iterable[str]) -> tuple[HostAndPort, ...]:
+def addresses(bootstrap: str | Iterable[str]) -> "tuple[HostAndPort, ...]":
     """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
     # Not any sequence: a str is iterable too, and its characters would be taken for brokers.
     items = (
@@ -26,7 +27,7 @@ def addresses(bootstrap: str | Iterable[str]) -> tuple[HostAndPort, ...]:
     return parsed
 
 
-def _address(entry: str) -> HostAndPort:
+def _address(entry: str) -> "HostAndPort":
     """Return host and port of one bootstrap server. Raises ValueError."""
     if (remedy := scheme_remedy_or_none(entry)) is not None:
         raise ValueError(f"bootstrap server {entry!r} has a scheme: {remedy}")
@@ -61,6 +62,9 @@ def require_known_host(bootstrap: str) -> None:
     For commands, whose user is waiting. A member tries again instead: the name server may be the
     one that is down.
     """
+    # Here, as options are parsed by this module, too, where nothing is connected.
+    from apportion.client.connection import Disconnected, os_error_text
+
     failure = OSError()
     servers = addresses(bootstrap)
     for host, port in servers:

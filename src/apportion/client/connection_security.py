@@ -9,13 +9,16 @@ import socket
 import ssl
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apportion.client.tls import tls_context
-from apportion.client.tokens import TokenSource
 from apportion.member.fresh_connection import DrawNonce, ObtainToken
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, TokenLogin
 from apportion.security.sessions import reauthentication_delay_ms
+
+if TYPE_CHECKING:
+    from apportion.client.tokens import TokenSource
+
 
 NONCE_BYTES = 24
 NEVER_S = float("inf")
@@ -28,8 +31,7 @@ class ConnectionSecurity:
         """Load certificates, keys and token functions. Raises ValueError for what cannot be."""
         self.settings = security
         self._context = None if security.tls is None else tls_context(security.tls)
-        login = security.login
-        self._tokens = TokenSource(login.source) if isinstance(login, TokenLogin) else None
+        self._tokens = _token_source_or_none(security.login)
 
     @property
     def is_encrypted(self) -> bool:
@@ -63,6 +65,16 @@ class ConnectionSecurity:
             return secrets.token_urlsafe(NONCE_BYTES)
         assert self._tokens is not None, "a login without tokens asks for none"
         return self._tokens.token()
+
+
+def _token_source_or_none(login: object) -> "TokenSource | None":
+    """Return the tokens of a login; None for one without."""
+    if not isinstance(login, TokenLogin):
+        return None
+    # Here, as it imports urllib's client of HTTP, for the few who log in by a token.
+    from apportion.client.tokens import TokenSource
+
+    return TokenSource(login.source)
 
 
 def reauthentication_at_s(lifetime_ms: int) -> float:

@@ -8,7 +8,6 @@ errors name the user's own option. No error shows the value of a secret.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from apportion.client.tokens import url_fault_or_none
 from apportion.security import oauthbearer
 from apportion.security.client_security import (
     ClientCredentials,
@@ -265,6 +264,8 @@ def client_credentials_login(fields: SecurityFields, source: ClientCredentials) 
     """Return a login by tokens of an OAuth server. Raises SecurityFault for its address."""
     if not source.token_url:
         fields.required("token_url", "to get tokens from an OAuth server")
+    from apportion.client.tokens import url_fault_or_none
+
     if (fault := url_fault_or_none(source.token_url)) is not None:
         raise fields.fault("token_url", fault)
     try:

@@ -13,6 +13,8 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from apportion.columns.schema import MAX_TIMESTAMP_MS
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 ZERO, ONE, THREE, SEVEN = (np.uint64(n) for n in (0, 1, 3, 7))
@@ -24,7 +26,6 @@ It is larger than every real position, and so is everything that is read from th
 compares once with the record's end, and not after each field.
 """
 
-MAX_TIMESTAMP_MS = (1 << 63) // 1000 - 1
 (
     ROWS,
     KEY_END,

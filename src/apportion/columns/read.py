@@ -6,30 +6,35 @@ cover all offsets that were to be read.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from apportion.columns.row_buffer import HEADER_TYPE, TIME_TYPE, OffsetRange, RowBuffer
+from apportion.columns.arrays import binary_array, number_array
+from apportion.columns.plain_rows import PlainBudget, PlainRows
+from apportion.columns.room import OffsetRange
+from apportion.columns.schema import SCHEMA, SCHEMA_WITH_HEADERS
 from apportion.errors import DecodeError
 from apportion.settings import MAX_INT64
-from apportion.wire.batch import HEADER_BYTES, LIMIT_BYTES, decode_batch, read_header, split_batches
+from apportion.wire.batch import (
+    HEADER_BYTES,
+    LIMIT_BYTES,
+    BatchHeader,
+    decode_batch,
+    read_header,
+    split_batches,
+)
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import DecompressionBuffer
 
-SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", TIME_TYPE),
-        ("timestampType", pa.int32()),
-    ]
-)
-SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADER_TYPE))
-
 MIN_RECORD_BYTES = 7
+
+# Numba is imported with the kernels, where they are needed.
+if TYPE_CHECKING:
+    from apportion.columns.row_buffer import RowBuffer
+
+budget = PlainBudget()
+"""That of this process."""
 
 
 def to_arrow(
@@ -90,9 +95,10 @@ class _Reader:
         self._include_headers = include_headers
         self._max_rows = max_rows
         self._decompression = DecompressionBuffer()
-        self._rows = RowBuffer(max_rows, include_headers)
-        self._topics = pa.repeat(pa.scalar(topic, pa.string()), max_rows)
-        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), max_rows)
+        self._is_plain = budget.covers(offset_range)
+        self._rows = self._new_rows(max_rows)
+        self._topics = binary_array(pa.string(), [topic.encode()] * max_rows)
+        self._partitions = number_array(pa.int32(), "i", [partition] * max_rows)
 
     def read(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
         """Decode a Fetch response's batches; yield Arrow rows whenever the row buffer is full."""
@@ -120,9 +126,38 @@ class _Reader:
                     # of its own behind.
                     yield from self.flush(header.count)
                     self._rows.reserve(header.count, len(body))
-                if not self._rows.append(body, header, self._offset_range):
-                    raise _decode_error(batch)
+                yield from self._append(batch, header, body)
             self.offset = header.last_offset + 1
+
+    def _append(
+        self, batch: memoryview, header: BatchHeader, body: memoryview
+    ) -> Iterator[pa.RecordBatch]:
+        """Append a batch, for which there is room; yield the rows before it where that needs it."""
+        if self._is_plain:
+            budget.spend(header.count)
+            if self._rows.append(body, header, self._offset_range):
+                return
+            # What plain Python refuses, the kernels judge: so one fault has one text.
+            self._is_plain = False
+            yield from self.flush(header.count)
+            self._rows.reserve(header.count, len(body))
+        if not self._rows.append(body, header, self._offset_range):
+            raise _decode_error(batch)
+
+    def _new_rows(
+        self, capacity: int, previous: "RowBuffer | PlainRows | None" = None
+    ) -> "RowBuffer | PlainRows":
+        """Return an empty row buffer, after `previous`."""
+        if self._is_plain:
+            return PlainRows(capacity, self._include_headers)
+        from apportion.columns.row_buffer import RowBuffer
+
+        budget.close()
+        return RowBuffer(
+            capacity,
+            self._include_headers,
+            previous=previous if isinstance(previous, RowBuffer) else None,
+        )
 
     def flush(self, next_rows: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the buffered rows, and start a new row buffer with room for `next_rows`."""
@@ -130,7 +165,7 @@ class _Reader:
         # than `rows_per_batch` needs a larger buffer.
         full = self._rows
         max_rows = max(self._max_rows, next_rows)
-        self._rows = RowBuffer(max_rows, self._include_headers, previous=full)
+        self._rows = self._new_rows(max_rows, full)
         try:
             key, value, *numbers = full.arrays()
         except pa.ArrowInvalid:

@@ -4,7 +4,7 @@
 and takes Arrow arrays out of it when it is full.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,26 +23,11 @@ from apportion.columns.kernels import (
     decode_headers,
     decode_records,
 )
+from apportion.columns.room import OffsetRange, Room
+from apportion.columns.schema import HEADER_TYPE, TIME_TYPE
 from apportion.wire.batch import BatchHeader
 
 Array = NDArray[Any]
-
-HEADER_TYPE = pa.list_(
-    pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
-)
-TIME_TYPE = pa.timestamp("us", "UTC")
-SHARED_BUFFER_BYTES = 64 << 20
-"""How many bytes of records share a buffer.
-
-A single Kafka batch may be larger, and is still far below the 2 GiB that 32-bit ends allow.
-"""
-
-
-class OffsetRange(NamedTuple):
-    """Offsets from `start` up to, not including, `end`."""
-
-    start: int
-    end: int
 
 
 class BinaryBuffer:
@@ -60,7 +45,7 @@ class BinaryBuffer:
             self.bytes = larger
 
 
-class RowBuffer:
+class RowBuffer(Room):
     """The columns of at most `capacity` rows, filled one Kafka batch at a time.
 
     previous: the rows before these, whose sizes are the estimate of what these will need.
@@ -70,7 +55,7 @@ class RowBuffer:
         self, capacity: int, include_headers: bool, previous: "RowBuffer | None" = None
     ) -> None:
         """Allocate the Arrow columns of `capacity` Kafka records."""
-        self._free_rows, self._free_bytes = capacity, SHARED_BUFFER_BYTES
+        super().__init__(capacity)
         size_estimate: Array = previous.counters if previous is not None else np.zeros(9, np.int64)
         self.counters: Array = np.zeros(9, np.int64)
         self._int64s = np.empty((2, capacity), np.int64)
@@ -81,17 +66,6 @@ class RowBuffer:
         self._keys = BinaryBuffer(_initial_bytes(size_estimate[KEY_END]))
         self._values = BinaryBuffer(_initial_bytes(size_estimate[VALUE_END]))
         self._headers = HeaderBuffer(capacity, size_estimate) if include_headers else None
-
-    def reserve(self, rows: int, size_bytes: int) -> bool:
-        """Reserve room for a Kafka batch's rows and bytes; return False if there is too little.
-
-        An empty buffer takes any number of bytes: else a large batch would fit nowhere.
-        """
-        is_empty = self._free_bytes == SHARED_BUFFER_BYTES
-        if rows > self._free_rows or (size_bytes > self._free_bytes and not is_empty):
-            return False
-        self._free_rows, self._free_bytes = self._free_rows - rows, self._free_bytes - size_bytes
-        return True
 
     def append(self, body: memoryview, header: BatchHeader, offset_range: OffsetRange) -> bool:
         """Append a Kafka batch's records within the offset range; return False if one is malformed.

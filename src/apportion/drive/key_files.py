@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from apportion.exports import install_command
 from apportion.security.key_stores import KeyStore, StoreKind
 
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 NO_PKCS12 = (
-    "PKCS12 files are read by the package cryptography, which is not installed: install "
-    "apportion[security]"
+    "PKCS12 files are read by the package cryptography, which is not installed: "
+    + install_command("security")
 )
 JKS = (
     "is a Java keystore (JKS), which only Java reads: make PKCS12 of it by `keytool "

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from apportion.exports import install_command
 from apportion.node.bootstrap import BootstrapMetadata, UserCredential
 from apportion.node.settings import SettingRefused
 from apportion.security import oauthbearer, plain
@@ -35,7 +36,7 @@ from apportion.server.security_shapes import check_shapes
 DEFAULT_USER = "alice"
 PASSWORD_BYTES = 16
 TOKEN_LIFETIME_S = 3_600.0
-NEEDED = "needs the packages of pip install 'apportion[security]'"
+NEEDED = f"needs the packages of {install_command('security')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ No sentence here has a token, or a part of it, but the name of its user.
 
 import time
 
-from apportion.exports import attribute_of
+from apportion.exports import attribute_of, install_command
 from apportion.node.sasl_settings import (
     JwtRules,
     TokenCheckFunction,
@@ -41,7 +41,7 @@ def checker_of(rules: TokenRules) -> Checker:
                 from apportion.server.jwt_checks import JwtChecker
             except ImportError:
                 raise SettingRefused(
-                    "signed tokens of OAUTHBEARER need PyJWT: pip install apportion[security]."
+                    f"signed tokens of OAUTHBEARER need PyJWT: {install_command('security')}."
                 ) from None
             return JwtChecker(rules)
 

@@ -3,6 +3,10 @@
 Spark creates the reader in several processes. Only the process that plans micro-batches joins the
 group, on the first call that needs it. Everything that must survive a restart is in Spark's own
 offset log, as spans (`member/batch/span.py`).
+
+A short job starts five of these processes and more, one after the other, each of which has one
+task: to find the source, to say its columns, to plan batches, to pickle the reader, to read. So
+each of them imports what its own task needs, where it needs it.
 """
 
 import signal
@@ -10,9 +14,8 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceStreamReader,
@@ -20,16 +23,10 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
     InputPartition,
 )
-from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import EMPTY_SPAN, Span, SpanError, parse_span
 from apportion.settings import MAX_INT64
-from apportion.spark.membership.batch_member import BatchMember
-from apportion.spark.membership.first_look import look_at_cluster
 from apportion.spark.monitoring.log_lines import log_like_spark
-from apportion.spark.options.batch_read import BatchOptions, loaded_options
-from apportion.spark.options.stream import SourceOptions
-from apportion.spark.options.values import OptionError
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.queries.planned_batches import PlannedBatchFile
 from apportion.spark.reading.admission_control import (
@@ -40,11 +37,15 @@ from apportion.spark.reading.admission_control import (
     SupportsTriggerAvailableNow,
     suited_to_spark,
 )
-from apportion.spark.reading.batch_reader import BatchReader
-from apportion.spark.reading.refused_stream import RefusedStreamReader
 from apportion.spark.reading.slices import TaskSlices, read_task, split_into_tasks
-from apportion.spark.reading.source_columns import load_id, source_columns
-from apportion.spark.topic_sink.writer import batch_writer, stream_writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from apportion.spark.membership.batch_member import BatchMember
+    from apportion.spark.options.stream import SourceOptions
+    from apportion.spark.reading.batch_reader import BatchReader
 
 
 class GroupSource(DataSource):
@@ -59,38 +60,57 @@ class GroupSource(DataSource):
         """Return the name for `format(...)`."""
         return "apportion"
 
-    def schema(self) -> StructType:
+    def schema(self) -> "StructType":
         """Return the columns.
 
         Spark calls this first, in `load()`, where a wrong option and a cluster that does not let a
         stream in are said at once.
         """
+        from apportion.spark.options.batch_read import loaded_options
+        from apportion.spark.options.stream import SourceOptions
+        from apportion.spark.reading.source_columns import source_columns
+
         with without_traceback():
             options = loaded_options(self.options)
             if isinstance(options, SourceOptions):
+                from apportion.spark.membership.first_look import look_at_cluster
+
                 log_like_spark()
                 look_at_cluster(options)
         return source_columns(include_headers=options.include_headers)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         """Return the reader that Spark serializes to its processes."""
+        from apportion.spark.options.stream import SourceOptions
+        from apportion.spark.options.values import OptionError
+        from apportion.spark.reading.source_columns import load_id
+
         try:
             options = SourceOptions.parse(self.options)
         except OptionError as error:
+            from apportion.spark.reading.refused_stream import RefusedStreamReader
+
             return suited_to_spark(RefusedStreamReader(error))
         return suited_to_spark(GroupStreamReader(options, load_id(schema)))
 
-    def reader(self, schema: StructType) -> BatchReader:
+    def reader(self, schema: "StructType") -> "BatchReader":
         """Return the reader of a batch read, which joins no group."""
+        from apportion.spark.options.batch_read import BatchOptions
+        from apportion.spark.reading.batch_reader import BatchReader
+
         with without_traceback():
             return BatchReader(BatchOptions.parse(self.options))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of a stream to topics."""
+        from apportion.spark.topic_sink.writer import stream_writer
+
         return stream_writer(self.options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+    def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch to topics."""
+        from apportion.spark.topic_sink.writer import batch_writer
+
         return batch_writer(self.options, schema, overwrite=overwrite)
 
 
@@ -102,7 +122,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     plans a batch.
     """
 
-    def __init__(self, options: SourceOptions, load: str = "") -> None:
+    def __init__(self, options: "SourceOptions", load: str = "") -> None:
         self._options = options
         self._batch_member: BatchMember | None = None
         self._planned_batch = PlannedBatchFile(load, options)
@@ -174,7 +194,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return []
             return split_into_tasks(planned, self._options.task_limits)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Read the rows of one task, in an executor."""
         assert isinstance(partition, TaskSlices)
         return read_task(partition, self._options)
@@ -193,9 +213,11 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if member is not None:
             member.close()
 
-    def _member(self) -> BatchMember:
+    def _member(self) -> "BatchMember":
         """Return the query's group member in this process, creating it on first use."""
         if self._batch_member is None:
+            from apportion.spark.membership.batch_member import BatchMember
+
             # signal.signal works in the main thread alone. In tests, and where Spark calls from
             # another thread, the process ends as Spark wants it.
             if threading.current_thread() is threading.main_thread():
@@ -218,17 +240,23 @@ def _logged_span(offset: dict[str, Any]) -> Span:
         ) from None
 
 
-STOPS = (GroupStreamReader.stop.__code__, ReaderWithoutStart.stop.__code__)
+UNINTERRUPTED = (
+    GroupStreamReader.stop.__code__,
+    ReaderWithoutStart.stop.__code__,
+    BatchMember.leave_in_order.__code__,
+)
 
 
 def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
     """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called.
 
-    Spark closes its connection first, so `stop` may run by then, from its first line on: it must
-    not be interrupted, or the member would stay in the group until its session times out.
+    Spark closes its connection first, so `stop` may run by then, from its first line on; and where
+    the driver has asked for an end, a trigger that begins between its request and the signal finds
+    the request, and leaves. Neither must be interrupted, or the member would stay in the group
+    until its session times out. The process ends all the same, as its connection is closed.
     """
     while frame is not None:
-        if frame.f_code in STOPS:
+        if frame.f_code in UNINTERRUPTED:
             return
         frame = frame.f_back
     sys.exit(0)

@@ -215,7 +215,14 @@ def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
     """
     header = read_header(view)
     body = memoryview(view)[HEADER_BYTES:]
-    plain = decompress(header.compression, body, limit_bytes)
+    return decode_records(decompress(header.compression, body, limit_bytes), header)
+
+
+def decode_records(plain: bytes, header: BatchHeader) -> list[Record]:
+    """Decode the records of a batch from its decompressed body.
+
+    Errors: DecodeError for anything malformed.
+    """
     try:
         records, end = _decode_records(plain, header)
     except IndexError:

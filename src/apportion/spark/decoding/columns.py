@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pyspark.sql import Column, types
 from pyspark.sql import functions as F
 
+from apportion.exports import install_command
 from apportion.spark.decoding.errors import RegistryError, UndecodableRecord, UnsupportedSchema
 from apportion.spark.decoding.framing import MAGIC, PREFIX
 from apportion.spark.processes.plain_errors import without_traceback
@@ -47,7 +48,7 @@ def decode(
         from apportion.spark.decoding.registry import SchemaRegistry
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"No module named {error.name!r}: pip install 'apportion[{EXTRA}]'", name=error.name
+            f"No module named {error.name!r}: {install_command(EXTRA)}", name=error.name
         ) from error
     known = SchemaRegistry.at(registry)
     schema = known.registered(subject, version).schema

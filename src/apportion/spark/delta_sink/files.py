@@ -310,8 +310,8 @@ def refuse_missing_columns(frame: DataFrame) -> None:
     if missing:
         raise NotWritable(
             "the Delta writer needs the source's columns topic, partition and offset to "
-            "write each record once; "
-            f"this query dropped {', '.join(missing)}"
+            f"write each record once; this query dropped {', '.join(missing)}: keep them, as in "
+            '.select("topic", "partition", "offset", ...)'
         )
 
 

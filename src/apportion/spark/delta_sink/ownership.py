@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
+from apportion.locations import local_table_or_none
 from apportion.member.batch.span import LostOffsets
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
@@ -48,11 +49,13 @@ def table_location(table: str) -> str:
 def table_name(table: str) -> str:
     """Return the canonical path or URI of the table, by which a group names it as its sink.
 
-    Two spellings of one location give one name: doubled slashes, `.` and `..`, `s3a` for `s3`.
+    Two spellings of one location give one name: doubled slashes, `.` and `..`, a `file:` URI for a
+    path, `s3a` for `s3`.
     """
-    scheme, separator, path = table_location(table).rpartition("://")
-    if scheme in ("", "file"):
-        return os.path.normpath(f"/{path.lstrip('/')}")
+    location = table_location(table)
+    if (local := local_table_or_none(location)) is not None:
+        return os.path.normpath(f"/{str(local).lstrip('/')}")
+    scheme, separator, path = location.rpartition("://")
     # Compared as text with the name that earlier commits carry, so two spellings would be two
     # sinks.
     path = re.sub("/+", "/", path).rstrip("/")

@@ -134,7 +134,7 @@ class BatchMember(RuleDriver):
             if request is not None:
                 if request.committed == self._planned:
                     self._written = self._planned
-                self._leave_in_order(self._written)
+                self.leave_in_order(self._written, is_heard=False)
         finally:
             try:
                 if self._has_joined:
@@ -165,7 +165,7 @@ class BatchMember(RuleDriver):
             self._planned = self._run(self._retries.next_span(previous, limit, reads_all=reads_all))
         except StopRequested:
             self._planned = previous
-            self._leave_in_order(previous)
+            self.leave_in_order(previous)
         else:
             self._answer = None
             self._log_rebalance(epoch)
@@ -242,22 +242,33 @@ class BatchMember(RuleDriver):
         if self._stop_request_or_none() is not None:
             raise StopRequested
 
-    def _leave_in_order(self, written: Span) -> None:
-        """Commit `written`, which is in the sink, leave the group, and tell the driver."""
+    def leave_in_order(self, written: Span, *, is_heard: bool = True) -> None:
+        """Commit `written`, which is in the sink, leave the group, and tell the driver.
+
+        is_heard: what this process logs is read. Spark closes the pipe of its stderr as it ends the
+        process, so then the driver gets the line and logs it.
+
+        No signal of Spark's interrupts this: it would end the process with the leave half sent, and
+        the driver would learn that the query has not ended in order.
+        """
         if self._answer is None:
             is_committed = has_left = False
+            line = ""
             try:
                 is_committed = self._run(self._retries.commit_last(written))
             finally:
                 try:
                     has_left = self._leave(for_good=False)
-                    self._rebalances.log_end(is_confirmed=has_left)
+                    if is_heard:
+                        self._rebalances.log_end(is_confirmed=has_left)
+                    else:
+                        line = self._rebalances.end_line(is_confirmed=has_left)
                 finally:
                     # The batch of an earlier process can be committed by a member only, and this
                     # one may have been none.
                     is_committed = is_committed and written == self._planned and not self._is_replay
-                    # Also where a signal interrupts it: the process ends then, and calls again.
-                    self._answer = StopAnswer(is_committed, has_left)
+                    # Also after an error: the process ends then, and calls again.
+                    self._answer = StopAnswer(is_committed, has_left, line)
         stop_requests.write_answer(self._planned.id, self._answer)
 
     def _read_writer_report(self, previous: Span) -> WriterReport:

@@ -5,8 +5,8 @@ The process's stderr is the driver's, so the lines stand among Spark's own.
 
 import logging
 
-from apportion.spark.monitoring.rebalance_lines import log as rebalance_log
-
+rebalance_log = logging.getLogger("apportion.spark.rebalance")
+"""The logger of what rebalances move (`rebalance_lines.py`)."""
 LINE_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 TIME_FORMAT = "%y/%m/%d %H:%M:%S"
 LOG4J_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}  # log4j's names

@@ -1,7 +1,10 @@
 """A listener of Spark's queries from which Prometheus reads their metrics over HTTP."""
 
 import asyncio
+import atexit
 import threading
+from contextlib import suppress
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -27,6 +30,8 @@ from apportion.spark.monitoring.query_metrics import (
 )
 
 SHOWN = "the names of queries, groups and topics"
+LAST_EVENTS_MS = 2_000
+"""How long the end of the program waits for events that Spark has begun to deliver."""
 
 
 class PrometheusListener(StreamingQueryListener):
@@ -55,6 +60,7 @@ class PrometheusListener(StreamingQueryListener):
         self._thread.start()
         starting = self._metrics_listener.start(bound)
         asyncio.run_coroutine_threadsafe(starting, self._loop).result()
+        atexit.register(self._end_events)
 
     def close(self) -> None:
         """Stop listening, as `removeListener` alone does not; the queries run on."""
@@ -105,6 +111,21 @@ class PrometheusListener(StreamingQueryListener):
         """Forget a query that has ended."""
         with self._lock:
             self._queries.remove(str(event.runId))
+
+    def _end_events(self) -> None:
+        """Take the last events and no more, as the program ends.
+
+        Spark delivers them some time after a query has ended, on a thread of its Java process. One
+        that finds no program any more is an error there, with its stack trace.
+        """
+        session: Any = self.spark or SparkSession.getActiveSession()
+        # Spark Connect's events come to a thread of this process.
+        if not hasattr(session, "_jsparkSession") or session.sparkContext._jsc is None:
+            return
+        # Java may have ended before.
+        with suppress(Py4JError, PySparkException, OSError):
+            session.streams.removeListener(self)
+            session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(LAST_EVENTS_MS)
 
     async def _read(self) -> QueryMetrics:
         return self._metrics()

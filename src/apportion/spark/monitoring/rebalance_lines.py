@@ -4,19 +4,17 @@ A rebalance that moves none of the query's partitions has no line. The lines hav
 own, so that they can be turned off or sent elsewhere.
 """
 
-import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from apportion.member.batch.membership import BatchOwnership
 from apportion.readable import listed, readable
+from apportion.spark.monitoring.log_lines import rebalance_log as log
 from apportion.topics import TopicIdPartition, grouped, ranges
 
 NOTHING_OWNED = BatchOwnership(0, {})
 EPOCH_NAMES = {False: "member epoch", True: "generation"}
 """The field's word for a member's epoch, by whether the group is classic."""
-
-log = logging.getLogger("apportion.spark.rebalance")
 
 
 class GroupName(NamedTuple):
@@ -87,33 +85,37 @@ class RebalanceLines:
         """
         text = rebalance_text(self._last, ownership)
         self._last = ownership
-        self._log(f"rebalance: {text}{self._epoch_text(epoch)}")
+        log.info("%s", self._line(f"rebalance: {text}{self._epoch_text(epoch)}"))
 
     def log_end(self, *, is_confirmed: bool) -> None:
-        """Log what becomes of the query's partitions, as it has left its group.
+        """Log what becomes of the query's partitions, as it has left its group: once.
 
         is_confirmed: the coordinator knows that the member has left.
         """
-        partitions, self._last = self._last.partitions, NOTHING_OWNED
-        if not partitions:
-            return
-        names = partitions_text(partitions)
+        line, self._last = self.end_line(is_confirmed=is_confirmed), NOTHING_OWNED
+        if line:
+            log.info("%s", line)
+
+    def end_line(self, *, is_confirmed: bool) -> str:
+        """Return the line that `log_end` would log; "" if the query has no partitions."""
+        if not self._last.partitions:
+            return ""
+        names = partitions_text(self._last.partitions)
         if self._group.instance_id is not None:
-            self._log(
+            return self._line(
                 f"ended; the group keeps {names} for static member {self._group.instance_id} "
                 "until it is back or its session times out"
             )
-        elif is_confirmed:
-            self._log(f"left the group: gave up {names}")
-        else:
-            self._log(
-                f"ended without an answer of the coordinator: {names} may have no owner until the "
-                "session times out"
-            )
+        if is_confirmed:
+            return self._line(f"left the group: gave up {names}")
+        return self._line(
+            f"ended without an answer of the coordinator: {names} may have no owner until the "
+            "session times out"
+        )
 
     def _epoch_text(self, epoch: int) -> str:
         return f", {EPOCH_NAMES[self._group.classic]} {epoch}" if epoch > 0 else ""
 
-    def _log(self, text: str) -> None:
+    def _line(self, text: str) -> str:
         # Names of topics are the cluster's, and a terminal obeys control characters.
-        log.info("%s", readable(f"group {self._group.group_id}: {text}"))
+        return readable(f"group {self._group.group_id}: {text}")

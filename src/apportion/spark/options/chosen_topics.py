@@ -5,19 +5,19 @@ Their errors are OptionErrors; exactly one of the three has to be given.
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from apportion.client.cluster import Cluster
-from apportion.coord.consumer.expressions import check_expression, matching
 from apportion.errors import Refused
 from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
-from apportion.member.cluster_queries.retries import send_until_accepted
-from apportion.member.cluster_queries.topic_descriptions import TopicReplicasQuery
 from apportion.member.queries import ExistingTopics
 from apportion.rules import run_rule
 from apportion.spark.options.values import OptionError
 from apportion.topics import TopicIdPartition
+
+# RE2 and the client are imported by those who need them: most options name their topics.
+if TYPE_CHECKING:
+    from apportion.client.cluster import Cluster
 
 NAMES = ("subscribe", "subscribePattern", "assign")
 EXCLUDE = "subscribe, subscribePattern and assign exclude each other: give one of them"
@@ -49,6 +49,8 @@ class ChosenTopics(NamedTuple):
     def includes(self, topic: str) -> bool:
         """Return whether a topic of this name is chosen."""
         if self.topics.expression:
+            from apportion.coord.consumer.expressions import matching
+
             return bool(matching(self.topics.expression, (topic,)))
         return topic in self.topics.names
 
@@ -87,6 +89,8 @@ def _topic_names(value: str) -> tuple[str, ...]:
 
 
 def _checked_expression(value: str) -> str:
+    from apportion.coord.consumer.expressions import check_expression
+
     try:
         check_expression(value)
     except Refused as refused:
@@ -118,14 +122,18 @@ def _assigned(value: str) -> ChosenTopics:
     return ChosenTopics("assign", TopicChoice(topics), tuple(partitions))
 
 
-def matching_topics(cluster: Cluster, expression: str) -> tuple[str, ...]:
+def matching_topics(cluster: "Cluster", expression: str) -> tuple[str, ...]:
     """Return the names of the cluster's topics that the expression matches, in order."""
+    from apportion.coord.consumer.expressions import matching
+    from apportion.member.cluster_queries.retries import send_until_accepted
+    from apportion.member.cluster_queries.topic_descriptions import TopicReplicasQuery
+
     topics = cluster.run(send_until_accepted(TopicReplicasQuery(None)))
     return matching(expression, sorted(topic.name for topic in topics))
 
 
 def chosen_partitions(
-    cluster: Cluster, choice: TopicChoice, assigned: tuple[tuple[str, int], ...] | None
+    cluster: "Cluster", choice: TopicChoice, assigned: tuple[tuple[str, int], ...] | None
 ) -> tuple[TopicIdPartition, ...]:
     """Return the partitions of the chosen topics that exist.
 

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, TypedDict
 
-from apportion.client.connection_security import ConnectionSecurity
 from apportion.client.kafka_security import PREFIXES, kafka_security
 from apportion.client.security_fields import HOST_NAME_CHECKS
-from apportion.security.client_security import ClientSecurity
+from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.security.key_stores import StoreKind
 from apportion.security.names import MECHANISMS, PROTOCOLS, SecurityProtocol
 from apportion.settings import Setting
@@ -103,6 +102,10 @@ def query_security(options: Mapping[str, str]) -> ClientSecurity:
     Raises ValueError, without any secret.
     """
     security = kafka_security(options, PREFIX)
+    if security == PLAINTEXT:
+        return security  # it has no file, and what reads them is not imported
+    from apportion.client.connection_security import ConnectionSecurity
+
     try:
         ConnectionSecurity(security)
     except ValueError as error:

@@ -7,10 +7,8 @@ own Kafka source where they mean the same.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-from apportion.member.assignors.interface import MeasuringAssignor
-from apportion.member.assignors.strategy import local_assignors, strategy
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.settings import (
     CLIENT_ID,
@@ -46,6 +44,9 @@ from apportion.spark.options.values import (
     refuse_uncommitted_reads,
     required_text,
 )
+
+if TYPE_CHECKING:
+    from apportion.member.assignors.interface import Assignor
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead
@@ -322,8 +323,10 @@ class SourceOptions:
             return settings | {
                 "server_assignor": self.assignor,
                 # New objects for each membership: an assignor may keep state of its member.
-                "assignors": local_assignors(self.local_assignors),
+                "assignors": _assignors_of(self.local_assignors),
             }
+        from apportion.member.assignors.strategy import strategy
+
         return settings | {
             "protocol": "classic",
             "assignors": strategy("cooperative-sticky"),
@@ -373,10 +376,14 @@ def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
             "options kafka.group.remote.assignor and kafka.group.local.assignors exclude each "
             "other: the broker assigns, or a member does; leave one out."
         )
+    if not names:
+        return ()
     try:
-        assignors = local_assignors(names)
+        assignors = _assignors_of(names)
     except ValueError as error:
         raise OptionError(f"option kafka.group.local.assignors: {error}.") from error
+    from apportion.member.assignors.interface import MeasuringAssignor
+
     for assignor in assignors:
         if isinstance(assignor, MeasuringAssignor):
             raise OptionError(
@@ -384,3 +391,10 @@ def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
                 "reads, and a query's executors read; use lag-weighted."
             )
     return names
+
+
+def _assignors_of(names: tuple[str, ...]) -> "tuple[Assignor, ...]":
+    """Return new assignors of these names; raise ValueError for a name of none."""
+    from apportion.member.assignors.strategy import local_assignors
+
+    return local_assignors(names) if names else ()

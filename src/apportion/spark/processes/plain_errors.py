@@ -8,27 +8,8 @@ that a permission is missing. Any other error keeps its own: it is a defect.
 import os
 import re
 
-from apportion.member.batch.bounded_read import ReadRefused
-from apportion.member.batch.data_loss import DataLoss
-from apportion.member.batch.membership import MembershipFailed
-from apportion.member.batch.offset_times import NoRecordAtTime
-from apportion.member.batch.span import LostOffsets, SpanError
-from apportion.member.group_claims import AnotherSink
-from apportion.spark.errors import PlainError
-from apportion.spark.versions import UnsupportedTrigger
 from apportion.spark.workers_python import OF_WORKERS
 
-SENTENCES = (
-    PlainError,
-    MembershipFailed,
-    AnotherSink,
-    DataLoss,
-    SpanError,
-    ReadRefused,
-    NoRecordAtTime,
-    LostOffsets,
-    UnsupportedTrigger,  # its module comes with the package, which imports little
-)
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
 PLAN = "=== Streaming Query ==="
@@ -45,13 +26,38 @@ class WithoutTraceback:
         """Do nothing yet."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        """Raise the error anew if it is one of SENTENCES."""
-        if not isinstance(error, SENTENCES):
+        """Raise the error anew if its text is all that a person needs."""
+        # Their modules are imported where there is an error, which is not in most processes.
+        if not isinstance(error, Exception) or not isinstance(error, _sentences()):
             return
         if any(name.startswith(OF_WORKERS) for name in os.environ):
             os.environ[HIDE] = "1"
         # Not in a generator: contextlib would give the error its traceback back.
         raise error.with_traceback(None) from None
+
+
+def _sentences() -> tuple[type[Exception], ...]:
+    """Return the errors whose text is all that a person needs."""
+    from apportion.member.batch.bounded_read import ReadRefused
+    from apportion.member.batch.data_loss import DataLoss
+    from apportion.member.batch.membership import MembershipFailed
+    from apportion.member.batch.offset_times import NoRecordAtTime
+    from apportion.member.batch.span import LostOffsets, SpanError
+    from apportion.member.group_claims import AnotherSink
+    from apportion.spark.errors import PlainError
+    from apportion.spark.versions import UnsupportedTrigger
+
+    return (
+        PlainError,
+        MembershipFailed,
+        AnotherSink,
+        DataLoss,
+        SpanError,
+        ReadRefused,
+        NoRecordAtTime,
+        LostOffsets,
+        UnsupportedTrigger,
+    )
 
 
 def without_traceback() -> WithoutTraceback:

@@ -46,11 +46,18 @@ class StopAnswer(NamedTuple):
     """The source's answer, with what it has done.
 
     is_committed: the group knows of every batch that Spark has committed. has_left: the group's
-    coordinator has confirmed that the member left.
+    coordinator has confirmed that the member left. line: what the driver is to log of that; "" if
+    the source has logged it, or has nothing to say.
     """
 
     is_committed: bool
     has_left: bool
+    line: str = ""
+
+    @property
+    def is_in_order(self) -> bool:
+        """Return whether the query has ended as it was asked to."""
+        return self.is_committed and self.has_left
 
 
 def write_request(checkpoint_id: str, request: StopRequest) -> None:

@@ -17,18 +17,21 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT
 from apportion.spark.errors import PlainError
-from apportion.spark.options.stream import SourceOptions
 from apportion.spark.processes.private_files import (
     LOCKED,
     create_directory,
     private_directory,
 )
-from apportion.spark.queries.introspection import SourceReading
+
+# The source's side, which every process of Spark has, needs neither to be there.
+if TYPE_CHECKING:
+    from apportion.spark.options.stream import SourceOptions
+    from apportion.spark.queries.introspection import SourceReading
 
 
 class BatchNotLeft(PlainError, RuntimeError):
@@ -47,7 +50,7 @@ class BatchNotLeft(PlainError, RuntimeError):
 class PlannedBatchFile:
     """The file of one running source, which holds the batch that it has planned last."""
 
-    def __init__(self, load: str, options: SourceOptions) -> None:
+    def __init__(self, load: str, options: "SourceOptions") -> None:
         """Note whose batches they will be. load: as `load_id` returned it."""
         self._load = load
         self._group = options.group
@@ -139,7 +142,7 @@ def _remove_unlocked(directory: Path) -> None:
                 path.unlink()
 
 
-def planned_batches(load: str) -> dict[Path, SourceReading]:
+def planned_batches(load: str) -> "dict[Path, SourceReading]":
     """Return, by file, what each running source of one `load()` reads in its batch.
 
     There are several where several queries read from one `load()`.
@@ -152,8 +155,10 @@ def planned_batches(load: str) -> dict[Path, SourceReading]:
     return {path: reading for path, reading in found.items() if reading is not None}
 
 
-def _read_or_none(path: Path) -> SourceReading | None:
+def _read_or_none(path: Path) -> "SourceReading | None":
     """Return the batch in a file; None where no running source holds it."""
+    from apportion.spark.queries.introspection import SourceReading
+
     try:
         with path.open() as file:
             try:

@@ -63,7 +63,8 @@ def refuse_state(execution: Any, jvm: Any) -> None:
     stateful = jvm.org.apache.spark.util.Utils.classForName(supertype, True, False)
     for node in _walk(execution.lastExecution().executedPlan()):
         if stateful.isInstance(node):
-            raise StatefulQuery(node.nodeName())
+            # As the program has written it: nobody knows a StateStoreSave.
+            raise StatefulQuery(_operator_or_none(execution.logicalPlan()) or node.nodeName())
 
 
 def guard(watched: Any) -> Any:

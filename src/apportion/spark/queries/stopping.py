@@ -20,6 +20,8 @@ from time import monotonic, sleep
 from typing import Any
 
 from apportion.member.batch.span import Span, SpanError, parse_span
+from apportion.spark.monitoring.log_lines import log_like_spark
+from apportion.spark.monitoring.rebalance_lines import log as rebalance_log
 from apportion.spark.processes import stop_requests
 from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
 from apportion.spark.queries.checkpoints import warn_of_query
@@ -40,6 +42,7 @@ def stop(*queries: Any, timeout_s: float = STOP_TIMEOUT_S) -> bool:
 
     Returns whether every query ended in order. One that has ended before did, unless it failed.
     """
+    log_like_spark()
     for query in queries:
         warn_of_query(query)
     return stop_in_time(queries, lambda: False, timeout_s)
@@ -138,10 +141,13 @@ class StoppingQuery:
             log.warning(
                 "%s: its last batch is not committed to the group, so it is read again", self.name
             )
+        for line in dict.fromkeys(answer.line for answer in answers if answer is not None):
+            if line:
+                rebalance_log.info("%s", line)
 
     def has_ended_in_order(self) -> bool:
         """Return whether the sources have committed the last batch and left."""
-        in_order = all(answer is not None and all(answer) for answer in self._answers())
+        in_order = all(answer is not None and answer.is_in_order for answer in self._answers())
         return in_order and not self._cannot_ask and self._query.exception() is None
 
     def take_back(self) -> None:

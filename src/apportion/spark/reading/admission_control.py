@@ -23,11 +23,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.versions import UnsupportedTrigger, has_admission_control
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 if TYPE_CHECKING or has_admission_control():
     from pyspark.sql.streaming.datasource import (
@@ -114,7 +116,7 @@ class ReaderWithoutStart(DataSourceStreamReader):
         # Any other `end` than the last is of an older batch, whose rows a program reads late.
         return self._reader.partitions(start, end)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Read the rows of one task, in an executor."""
         return self._reader.read(partition)
 

@@ -7,20 +7,23 @@ among tasks may differ from machine to machine.
 
 import heapq
 import os
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from apportion.client.cluster import Cluster
-from apportion.columns.read import to_arrow
 from apportion.member.batch.span import Span
-from apportion.security.client_security import ClientSecurity
 from apportion.spark.options.task_limits import MOST_TASKS, NO_LIMITS, TaskLimits
-from apportion.spark.options.values import OptionError
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.topics import TopicIdPartition
+
+# A task imports what it reads with when it reads: the process that plans has no use for it.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from apportion.client.cluster import Cluster
+    from apportion.security.client_security import ClientSecurity
 
 OFFSETS_A_TASK = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
@@ -36,7 +39,7 @@ class TaskOptions(Protocol):
         """The brokers as host:port, with commas between."""
 
     @property
-    def security(self) -> ClientSecurity:
+    def security(self) -> "ClientSecurity":
         """TLS and SASL."""
 
     @property
@@ -128,6 +131,8 @@ def divide(slices: list[PartitionSlice], limits: TaskLimits) -> list[PartitionSl
     most = limits.most_offsets
     parts = [1 if most is None else -(-part.size // most) for part in slices]
     if most is not None and sum(parts) > MOST_TASKS:
+        from apportion.spark.options.values import OptionError
+
         raise OptionError(
             f"option maxRecordsPerPartition is {most}, which makes {sum(parts)} tasks of this "
             f"read, and {MOST_TASKS} are the most: raise it, or read less at once "
@@ -155,7 +160,7 @@ def divide(slices: list[PartitionSlice], limits: TaskLimits) -> list[PartitionSl
     ]
 
 
-def read_task(task: TaskSlices, options: TaskOptions) -> Iterator[pa.RecordBatch]:
+def read_task(task: TaskSlices, options: TaskOptions) -> "Iterator[pa.RecordBatch]":
     """Yield the records of the task's slices, in order, by the rule of `RangeReader`.
 
     Raises DataLoss where records are gone, unless failOnDataLoss is false.
@@ -168,9 +173,11 @@ def read_task(task: TaskSlices, options: TaskOptions) -> Iterator[pa.RecordBatch
 
 
 def _read_slice(
-    cluster: Cluster, part: PartitionSlice, options: TaskOptions
-) -> Iterator[pa.RecordBatch]:
+    cluster: "Cluster", part: PartitionSlice, options: TaskOptions
+) -> "Iterator[pa.RecordBatch]":
     """Fetch one executor's slice of a micro-batch and yield its rows as Arrow batches."""
+    from apportion.columns.read import to_arrow
+
     reader = cluster.range_reader(
         part.partition, (part.start, part.end), max(READ_TIMEOUT_MS, options.request_timeout_ms)
     )
@@ -185,10 +192,10 @@ def _read_slice(
         )
 
 
-_clusters: dict[tuple[int, str, str, int, ClientSecurity], Cluster] = {}
+_clusters: "dict[tuple[int, str, str, int, ClientSecurity], Cluster]" = {}
 
 
-def _cluster(options: TaskOptions) -> Cluster:
+def _cluster(options: TaskOptions) -> "Cluster":
     """Return the connections of this Python worker, created once in each process.
 
     Spark forks its Python workers, and a connection must not be shared with the parent: hence the
@@ -201,6 +208,8 @@ def _cluster(options: TaskOptions) -> Cluster:
     )
     key = (os.getpid(), bootstrap, client_id, timeout_ms, options.security)
     if key not in _clusters:
+        from apportion.client.cluster import Cluster
+
         _clusters[key] = Cluster(
             bootstrap, client_id=client_id, timeout_ms=timeout_ms, security=options.security
         )

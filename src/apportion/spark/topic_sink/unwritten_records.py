@@ -3,12 +3,13 @@
 from typing import Any
 
 from apportion.errors import Code, Refused
+from apportion.exports import install_command
 from apportion.member.permissions import denial_or_none, grant
 from apportion.security.acls import AclOperation
 
 NO_LIBRARY = (
     "writing to a topic needs the package confluent-kafka in the Python of the driver and of every "
-    "executor: install apportion[spark] there"
+    f"executor: there, {install_command('spark')}"
 )
 NO_PRODUCER_ID = (
     "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
