@@ -1,6 +1,6 @@
 # Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test check docs changelog test-compat long bench sim mutants lock clean fresh
+.PHONY: help demo quick test check docs changelog test-compat long bench bench-peers sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
@@ -52,6 +52,9 @@ long: $(READY) ## searches that take hours, from a fresh seed; says how to repea
 bench: $(READY) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
 	@$(JAVA) $(PY) bench/run.py $(ARGS)
 
+bench-peers: $(READY) ## measure beside Apache Kafka, kfake and Spark's Kafka source, write bench-out/peers.json; leave the machine alone (ARGS="--only commits", "--help")
+	@$(JAVA) $(PY) -m bench.peers $(ARGS)
+
 mutants: $(READY) ## small bugs put into coord/, member/, client/ and spark/: do the tests and the simulator see them? (ARGS="--sample 20")
 	@$(JAVA) $(PY) tools/mutants.py $(ARGS)
 
@@ -68,7 +71,7 @@ lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
 
 clean: ## remove what builds and tests leave behind
 	rm -rf build dist docs-out bench-out demo-out mutants-out spark-warehouse metastore_db derby.log artifacts tests/compat/target \
-		tests/compat/*/target tests/kafka/target tests/kafka/*/target tests/compat/clients/node_modules \
+		tests/compat/*/target tests/kafka/target tests/kafka/*/target bench/peers/target tests/compat/clients/node_modules \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench tools -name __pycache__ -prune -exec rm -rf {} +
 

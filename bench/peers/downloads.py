@@ -1,0 +1,80 @@
+"""What a peer needs, fetched the first time into `target/`, at versions pinned beside this file.
+
+Jars come from Maven, by a pom; Go programs are built from `go/`, whose go.sum pins them; Python
+packages come by a lock with hashes.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+from bench.peers.rows import PeerMissing
+
+from apportion.testing.kafka import KafkaMissing, jars_of, last_lines
+from apportion.testing.lock import locked
+
+HERE = Path(__file__).parent
+TARGET = HERE / "target"
+GO = HERE / "go"
+
+
+def jars(pom: str) -> Path:
+    """Return the directory of the jars that the file `pom` names. Raises PeerMissing."""
+    try:
+        return jars_of(HERE / pom)
+    except KafkaMissing as problem:
+        raise PeerMissing(str(problem)) from problem
+
+
+def go_program(name: str) -> Path:
+    """Return the program built from `go/NAME`. Raises PeerMissing."""
+    if not shutil.which("go"):
+        raise PeerMissing(
+            "Go is not on the PATH; it builds kfake and the load of small requests. Install it "
+            "at the version of bench/peers/go/go.mod or newer."
+        )
+    sources = b"".join(path.read_bytes() for path in sorted(GO.rglob("*")) if path.is_file())
+    directory = TARGET / f"go-{sha256(sources).hexdigest()[:12]}"
+    with locked(TARGET / "go.lock"):
+        if not (directory / name).exists():
+            environment = {
+                **os.environ,
+                "CGO_ENABLED": "0",
+                "GOFLAGS": "-mod=readonly -modcacherw",
+                "GOMODCACHE": str(TARGET.resolve() / "modules"),
+                "GOTOOLCHAIN": "local",  # no other Go is fetched
+            }
+            _run(["go", "build", "-o", f"{directory.resolve()}/", f"./{name}"], GO, environment)
+    return directory / name
+
+
+def python_packages(path: Path) -> Path:
+    """Return the directory of the packages of a lock with hashes. Raises PeerMissing."""
+    directory = TARGET / f"python-{sha256(path.read_bytes()).hexdigest()[:12]}"
+    with locked(TARGET / "python.lock"):
+        if not directory.is_dir():
+            draft = TARGET / "python-unfinished"
+            shutil.rmtree(draft, ignore_errors=True)
+            pip = "-m pip install --disable-pip-version-check --quiet --require-hashes"
+            words = [*pip.split(), "--no-deps", "--no-build-isolation", "--target", str(draft)]
+            _run([sys.executable, *words, "-r", str(path)], HERE, dict(os.environ))
+            draft.rename(directory)
+    return directory
+
+
+def _run(command: list[str], directory: Path, environment: dict[str, str]) -> None:
+    """Run the command. Raises PeerMissing with its last lines if it fails."""
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode:
+        output = last_lines(done.stdout + done.stderr, 6)
+        raise PeerMissing(f"{' '.join(command[:3])} failed: {output}")

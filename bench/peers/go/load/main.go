@@ -1,0 +1,178 @@
+// A closed loop of prebuilt requests: one connection for each frame, one outstanding request on
+// each connection, one thread.
+//
+// Usage: load ADDRESS FRAMES CHECK_AT CHECK_HEX [COUNTER_AT...]
+//
+// FRAMES is a file of Kafka requests with their length prefixes. Each time one is sent it gets a
+// correlation id of its own and, at the byte positions COUNTER_AT, the same number as an int64. A
+// response must repeat the correlation id and hold the bytes CHECK_HEX at CHECK_AT. Positions count
+// from the length prefix.
+//
+// It prints "ready" when all connections are open. For each line "SECONDS" that it reads, it sends
+// for so long, waits for the outstanding responses and prints how many came.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	correlationAt = 8         // in a request: length, API key, API version
+	looksAtClock  = 64        // wake-ups between two looks at the clock
+	bufferBytes   = 64 * 1024 // no response of these loads is longer
+)
+
+type connection struct {
+	socket   int
+	frame    []byte
+	number   uint32
+	received []byte
+}
+
+type load struct {
+	epoll       int
+	connections []*connection
+	checkAt     int
+	check       []byte
+	counters    []int
+	responses   int
+}
+
+func must(err error, what string) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "load: %s: %v\n", what, err)
+		os.Exit(1)
+	}
+}
+
+func number(text string) int {
+	value, err := strconv.Atoi(text)
+	must(err, "a position in bytes")
+	return value
+}
+
+func main() {
+	if len(os.Args) < 5 {
+		fmt.Fprintln(os.Stderr, "usage: load ADDRESS FRAMES CHECK_AT CHECK_HEX [COUNTER_AT...]")
+		os.Exit(2)
+	}
+	runtime.LockOSThread()
+	check, err := hex.DecodeString(os.Args[4])
+	must(err, "CHECK_HEX")
+	l := &load{checkAt: number(os.Args[3]), check: check}
+	for _, text := range os.Args[5:] {
+		l.counters = append(l.counters, number(text))
+	}
+	l.connect(os.Args[1], os.Args[2])
+	fmt.Println("ready")
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		seconds, err := strconv.ParseFloat(lines.Text(), 64)
+		must(err, "SECONDS")
+		fmt.Println(l.run(time.Duration(seconds * float64(time.Second))))
+	}
+}
+
+func (l *load) connect(address, path string) {
+	to, err := net.ResolveTCPAddr("tcp4", address)
+	must(err, "ADDRESS")
+	where := &syscall.SockaddrInet4{Port: to.Port}
+	copy(where.Addr[:], to.IP.To4())
+	frames, err := os.ReadFile(path)
+	must(err, "FRAMES")
+	l.epoll, err = syscall.EpollCreate1(0)
+	must(err, "epoll")
+	for len(frames) > 0 {
+		end := 4 + int(binary.BigEndian.Uint32(frames))
+		socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+		must(err, "socket")
+		must(syscall.SetsockoptInt(socket, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1), "TCP_NODELAY")
+		must(syscall.Connect(socket, where), "connect")
+		event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(len(l.connections))}
+		must(syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, socket, &event), "epoll")
+		l.connections = append(l.connections, &connection{socket: socket, frame: frames[:end]})
+		frames = frames[end:]
+	}
+}
+
+func (l *load) send(c *connection) {
+	c.number++
+	binary.BigEndian.PutUint32(c.frame[correlationAt:], c.number)
+	for _, at := range l.counters {
+		binary.BigEndian.PutUint64(c.frame[at:], uint64(c.number))
+	}
+	sent, err := syscall.Write(c.socket, c.frame)
+	must(err, "write")
+	if sent != len(c.frame) {
+		must(fmt.Errorf("%d of %d bytes", sent, len(c.frame)), "write")
+	}
+}
+
+// receive reads what has come and says whether the response is whole.
+func (l *load) receive(c *connection, buffer []byte) bool {
+	count, err := syscall.Read(c.socket, buffer)
+	must(err, "read")
+	if count == 0 {
+		must(fmt.Errorf("the broker has closed the connection"), "read")
+	}
+	response := buffer[:count]
+	if c.received != nil {
+		c.received = append(c.received, response...)
+		response = c.received
+	}
+	if len(response) < 4 || len(response) < 4+int(binary.BigEndian.Uint32(response)) {
+		c.received = append([]byte{}, response...)
+		return false
+	}
+	c.received = nil
+	if len(response) < l.checkAt+len(l.check) ||
+		binary.BigEndian.Uint32(response[4:]) != c.number ||
+		!bytes.Equal(response[l.checkAt:l.checkAt+len(l.check)], l.check) {
+		must(fmt.Errorf("%x", response), "a request was refused")
+	}
+	l.responses++
+	return true
+}
+
+func (l *load) run(duration time.Duration) int {
+	l.responses = 0
+	for _, c := range l.connections {
+		l.send(c)
+	}
+	outstanding := len(l.connections)
+	buffer := make([]byte, bufferBytes)
+	events := make([]syscall.EpollEvent, 512)
+	end := time.Now().Add(duration)
+	isOver := false
+	for wakeUps := 0; outstanding > 0; wakeUps++ {
+		count, err := syscall.EpollWait(l.epoll, events, -1)
+		if err == syscall.EINTR {
+			continue
+		}
+		must(err, "epoll")
+		if wakeUps%looksAtClock == 0 {
+			isOver = time.Now().After(end)
+		}
+		for _, event := range events[:count] {
+			c := l.connections[event.Fd]
+			switch {
+			case !l.receive(c, buffer):
+			case isOver:
+				outstanding--
+			default:
+				l.send(c)
+			}
+		}
+	}
+	return l.responses
+}

@@ -1,0 +1,181 @@
+"""The rows: what each measures, against whom, what is not alike, and how samples become ratios."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+OURS = "ours"
+
+
+class PeerMissing(Exception):
+    """A peer cannot be had or did not do its work; the text says why, in one sentence."""
+
+
+class PeerRow(NamedTuple):
+    """A row of the table. better: "higher" or "lower". peers: their names, in order."""
+
+    name: str
+    unit: str
+    better: str
+    peers: tuple[str, ...]
+    what: str
+    unlike: str
+
+
+PER_CPU = "1/CPU s"
+BROKERS = ("kafka", "kfake")
+IN_PROCESSOR_TIME = "for each second of the broker's processor time, user and system, all threads"
+CONNECTOR = ("connector",)
+
+ROWS = (
+    PeerRow(
+        "produce_100b",
+        "messages/s",
+        "higher",
+        BROKERS,
+        "2,000,000 messages of 100 bytes into 4 partitions, acks=all, by librdkafka with its "
+        "defaults, until all are acknowledged",
+        "Apportion syncs the disk before it acknowledges, Kafka leaves that to the operating "
+        "system, and kfake keeps messages in memory. The client shares the two cores.",
+    ),
+    PeerRow(
+        "fetch_100b",
+        "messages/s",
+        "higher",
+        BROKERS,
+        "the same messages read back by one librdkafka client that fetches ahead without pauses",
+        "The client does most of the work, so that brokers which are faster than it look alike.",
+    ),
+    PeerRow(
+        "commits",
+        PER_CPU,
+        "higher",
+        BROKERS,
+        f"OffsetCommit requests with 4 partitions, each of a member of its own group, on 16 "
+        f"connections with one outstanding request each, {IN_PROCESSOR_TIME}",
+        "All three sync the disk before they answer: Kafka by flush.messages=1 on "
+        "__consumer_offsets, which is not its default, kfake by SyncWrites.",
+    ),
+    *(
+        PeerRow(
+            f"heartbeats_{connections}",
+            PER_CPU,
+            "higher",
+            BROKERS,
+            f"heartbeats (KIP-848) of members at rest on {connections:,} connections with one "
+            f"outstanding request each, {IN_PROCESSOR_TIME}",
+            "Processor time, not seconds: Kafka and kfake may use both cores, apportion uses one.",
+        )
+        for connections in (100, 2_000)
+    ),
+    *(
+        PeerRow(
+            f"{change}_10x900",
+            "s",
+            "lower",
+            ("kafka", "kafka_500ms", "kfake"),
+            f"one librdkafka member {change}s 10 that have 900 partitions, until every member has "
+            f"its share; default settings",
+            "Apportion lets members of a small group heartbeat more often than every 5 s, which "
+            "Kafka's defaults forbid. kafka_500ms is Kafka with consumer.heartbeat.interval.ms=500 "
+            "for this group.",
+        )
+        for change in ("join", "leave")
+    ),
+    *(
+        PeerRow(
+            f"spark_noop_{compression}",
+            "rows/s",
+            "higher",
+            CONNECTOR,
+            f"rows of 100 bytes, {stored}, into Spark's noop sink, 1,000,000 a batch, over the "
+            f"time of addBatch; the median of the batches after the first",
+            "The connector is of Spark 4.2.0 and runs on 4.3, since Maven has no newer one. "
+            "Apportion's rows pass through Python workers, the connector's stay in the JVM.",
+        )
+        for compression, stored in (("plain", "not compressed"), ("lz4", "lz4"))
+    ),
+    PeerRow(
+        "spark_delta",
+        "rows/s",
+        "higher",
+        CONNECTOR,
+        "JSON flights, parsed, into a Delta table, 200,000 a batch, over the time of addBatch; the "
+        "median of the batches after the first",
+        "Both run on Spark 4.2.0, the newest that Delta's own writer supports. The connector "
+        "writes with delta-spark, apportion with its own Delta writer.",
+    ),
+    PeerRow(
+        "spark_first_batch",
+        "s",
+        "lower",
+        CONNECTOR,
+        "from the start of the first query of a new session until its batch of 10,000 rows is "
+        "done; the start of Spark itself is not counted",
+        "Apportion's query joins a consumer group first, the connector's has none.",
+    ),
+    PeerRow(
+        "spark_available_now_3m",
+        "s",
+        "lower",
+        CONNECTOR,
+        "trigger(availableNow) over 3,000,000 rows of 100 bytes in a new session, from the start "
+        "of the query to its end, default settings",
+        "As in spark_first_batch.",
+    ),
+)
+
+
+def ratio(better: str, ours: float, peer: float) -> float:
+    """Return how many times better ours is: above 1 where apportion is ahead."""
+    return ours / peer if better == "higher" else peer / ours
+
+
+def rounded(value: float) -> float:
+    """Return the value to four digits."""
+    return float(f"{value:.4g}")
+
+
+def figure(value: float) -> str:
+    """Return a number as people read it: three digits, with commas."""
+    return f"{value:,.3g}" if value < 1_000 else f"{float(f'{value:.3g}'):,.0f}"
+
+
+def result(
+    row: PeerRow,
+    samples: Mapping[str, Sequence[float]],
+    missing: Mapping[str, str],
+    seconds: float = 0,
+) -> dict[str, Any]:
+    """Return the row of peers.json: medians, ratios, and the least and the greatest sample.
+
+    samples: by side. missing: why a side has none. seconds: what the row took. Apportion's figure
+    is None where no peer has one: no figure stands alone.
+    """
+    medians = {side: median(values) for side, values in samples.items() if values}
+    peers = {name: medians[name] for name in row.peers if name in medians}
+    ours = medians.get(OURS) if peers else None
+    return {
+        "name": row.name,
+        "unit": row.unit,
+        "better": row.better,
+        "ours": None if ours is None else rounded(ours),
+        "peers": {name: rounded(value) for name, value in peers.items()},
+        "ratios": {name: rounded(ratio(row.better, ours, value)) for name, value in peers.items()}
+        if ours is not None
+        else {},
+        "spread": {
+            side: [rounded(min(values)), rounded(max(values))]
+            for side, values in samples.items()
+            if values and (side in peers or (side == OURS and ours is not None))
+        },
+        "missing": {side: missing[side] for side in (OURS, *row.peers) if side in missing},
+        "rounds": max((len(values) for values in samples.values()), default=0),
+        "seconds": round(seconds),
+    }
+
+
+def merged(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the rows of an earlier run, those measured again replaced, in the order of ROWS."""
+    by_name = {row["name"]: row for row in (*before, *now)}
+    return [by_name[row.name] for row in ROWS if row.name in by_name]

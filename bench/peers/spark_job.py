@@ -1,0 +1,151 @@
+"""One Spark session that does some jobs with one source, and prints a figure for each as JSON."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+LIMIT_S: Any = 240  # PySpark's annotation wants an int
+LOOK_S = 0.01
+ROWS_A_BATCH, FLIGHTS_A_BATCH = 1_000_000, 200_000
+
+
+class Source(NamedTuple):
+    """What is read and where a job may write. format: "apportion", or "kafka" for the connector."""
+
+    spark: SparkSession
+    format: str
+    bootstrap: str
+    directory: Path
+
+    def rows(self, topic: str, job: str, max_offsets: int | None = None) -> DataFrame:
+        """Return the stream of a topic, from its beginning."""
+        reader = (
+            self.spark.readStream.format(self.format)
+            .option("kafka.bootstrap.servers", self.bootstrap)
+            .option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+        )
+        if self.format == "apportion":
+            reader = reader.option("kafka.group.id", f"{job}-{self.directory.name}")
+        if max_offsets:
+            reader = reader.option("maxOffsetsPerTrigger", max_offsets)
+        return reader.load()
+
+    def started(self, writer: DataStreamWriter, job: str) -> StreamingQuery:
+        """Start a query with a checkpoint of its own."""
+        return writer.option(
+            "checkpointLocation", str(self.directory / f"checkpoint-{job}")
+        ).start()
+
+
+def first_batch(source: Source) -> float:
+    """Return the seconds until the first batch of a query is done."""
+    begun = time.perf_counter()
+    rows = source.rows("few", "first")
+    query = source.started(rows.writeStream.format("noop"), "first")
+    while not (query.lastProgress and query.lastProgress["numInputRows"]):
+        if query.exception() or time.perf_counter() - begun > LIMIT_S:
+            sys.exit(f"the query had no batch within {LIMIT_S} s: {query.exception()}")
+        time.sleep(LOOK_S)
+    took = time.perf_counter() - begun
+    query.stop()
+    return took
+
+
+def available_now(source: Source) -> float:
+    """Return the seconds of a whole query over 3,000,000 rows."""
+    begun = time.perf_counter()
+    rows = source.rows("plain", "available")
+    writer = rows.writeStream.format("noop").trigger(availableNow=True)
+    ended(source.started(writer, "available"))
+    return time.perf_counter() - begun
+
+
+def noop(topic: str, source: Source) -> float:
+    """Return the rows a second of full batches into the noop sink."""
+    rows = source.rows(topic, f"noop-{topic}", ROWS_A_BATCH)
+    writer = rows.writeStream.format("noop").trigger(availableNow=True)
+    return rows_a_second(source.started(writer, f"noop-{topic}"), ROWS_A_BATCH)
+
+
+def delta_table(source: Source) -> float:
+    """Return the rows a second of full batches of parsed flights into a Delta table."""
+    from apportion.spark import delta
+    from demo.pipeline import pipeline
+
+    table = str(source.directory / "table")
+    writer = pipeline(source.rows("flights", "delta", FLIGHTS_A_BATCH), 2).writeStream
+    if source.format == "apportion":
+        writer = writer.foreachBatch(delta.Writer(table))
+    else:
+        writer = writer.format("delta").option("path", table)
+    query = source.started(writer.trigger(availableNow=True), "delta")
+    return rows_a_second(query, FLIGHTS_A_BATCH)
+
+
+def rows_a_second(query: StreamingQuery, rows: int) -> float:
+    """Return the median of the full batches after the first, over the time of addBatch."""
+    ended(query)
+    took_ms = [
+        progress["durationMs"]["addBatch"]
+        for progress in query.recentProgress
+        if progress["numInputRows"] == rows
+    ]
+    if len(took_ms) < 2:
+        sys.exit(f"the query had {len(took_ms)} batches of {rows:,} rows; it needs 2 or more")
+    return rows / float(median(took_ms[1:])) * 1_000
+
+
+def ended(query: StreamingQuery) -> None:
+    """Wait for the end of the query; end the process if it does not come."""
+    if not query.awaitTermination(LIMIT_S):
+        sys.exit(f"the query did not end within {LIMIT_S} s: {query.status}")
+
+
+JOBS: dict[str, Callable[[Source], float]] = {
+    "spark_first_batch": first_batch,
+    "spark_noop_plain": lambda source: noop("plain", source),
+    "spark_noop_lz4": lambda source: noop("lz4", source),
+    "spark_available_now_3m": available_now,
+    "spark_delta": delta_table,
+}
+
+
+def session(settings: dict[str, str]) -> SparkSession:
+    """Return a session on two cores, with Spark's own settings but for a quiet console."""
+    builder = SparkSession.builder.master("local[2]").appName("peers")
+    shared = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.memory": "2g",
+    }
+    for name, value in (shared | settings).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def main() -> None:
+    """Do the jobs of the command line, in order."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for option in ("--format", "--bootstrap", "--directory"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("--settings", type=json.loads, default={})
+    parser.add_argument("jobs", nargs="+", choices=JOBS)
+    options = parser.parse_args()
+    spark = session(options.settings)
+    source = Source(spark, options.format, options.bootstrap, Path(options.directory))
+    print(json.dumps({name: JOBS[name](source) for name in options.jobs}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Small requests: heartbeats of members at rest, and commits, for each second of a broker's CPU."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+from bench.peers.brokers import Brokers
+from bench.peers.loads import Load, Requests
+from bench.peers.members import VERSION, RestingMember, settled_members
+from bench.peers.rounds import Samples, Say, interleaved
+from bench.peers.rows import BROKERS, OURS, PeerMissing
+from bench.peers.wires import TOPIC_RESOURCE, Wire, frame
+
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+WARM_REQUESTS = {"heartbeats": 250_000, "commits": 25_000}
+SECONDS = 2.0
+MEMBERS_A_GROUP = 20
+PARTITIONS = 64
+COMMITTERS, COMMITTED = 16, 4
+BODY_AT = 9  # in a flexible response: length, correlation id, tags
+ERROR_AT = BODY_AT + 4  # after the throttle time
+
+
+def warm_up(row: str) -> str:
+    """Return the warm-up of a row and the length of a round, in words."""
+    requests = WARM_REQUESTS[row.partition("_")[0]]
+    return f"{requests:,} requests of the same load before the first round of {SECONDS:.0f} s"
+
+
+class SteadySide:
+    """One broker under a load of small requests; a context manager."""
+
+    def __init__(self, prepare: Callable[[], tuple[Load, Callable[[], None]]], row: str) -> None:
+        """Keep what connects the load: it and what to do before each round."""
+        self._prepare, self._row = prepare, row
+        self._stack = ExitStack()
+        self._load: Load | None = None
+        self._before_round: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> "SteadySide":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.close()
+
+    def play(self) -> dict[str, float]:
+        """Play a round, the first time after the warm-up. Raises PeerMissing."""
+        if self._load is None:
+            self._load, self._before_round = self._prepare()
+            self._stack.callback(self._load.close)
+            self._load.warm_up(WARM_REQUESTS[self._row.partition("_")[0]])
+        self._before_round()
+        return {self._row: self._load.per_cpu_second(SECONDS)}
+
+
+def measure_heartbeats(connections: int, brokers: Brokers, rounds: int, say: Say) -> Samples:
+    """Measure heartbeats_CONNECTIONS."""
+    row = f"heartbeats_{connections}"
+
+    def prepare(side: str) -> tuple[Load, Callable[[], None]]:
+        broker = brokers.get(side)
+        groups = max(1, connections // MEMBERS_A_GROUP)
+        with Wire(broker.bootstrap) as wire:
+            members = settled_members(wire, row, PARTITIONS, groups, connections)
+        frames = [frame(member.steady_heartbeat(), VERSION) for member in members]
+        return Load(broker, Requests(frames, ERROR_AT, bytes(2))), lambda: None
+
+    return _measure({side: partial(prepare, side) for side in (OURS, *BROKERS)}, row, rounds, say)
+
+
+def measure_commits(brokers: Brokers, rounds: int, say: Say) -> Samples:
+    """Measure commits."""
+    names = {"kfake": "kfake_synced"}
+
+    def prepare(side: str) -> tuple[Load, Callable[[], None]]:
+        broker = brokers.get(names.get(side, side))
+        wire = Wire(broker.bootstrap)
+        members = settled_members(wire, "commits", COMMITTED, COMMITTERS, COMMITTERS)
+        requests = commits(wire, members)
+
+        def before_round() -> None:
+            if side == "kafka":
+                # Kafka syncs its topic of commits before it answers; not in the warm-up, in which
+                # it would come to a tenth of the commits.
+                wire.alter(TOPIC_RESOURCE, "__consumer_offsets", "flush.messages", "1")
+            for member in members:  # none in a load of commits is a heartbeat
+                member.beat(wire, "commits")
+
+        return Load(broker, requests), before_round
+
+    return _measure(
+        {side: partial(prepare, side) for side in (OURS, *BROKERS)}, "commits", rounds, say
+    )
+
+
+def _measure(
+    prepares: dict[str, Callable[[], tuple[Load, Callable[[], None]]]],
+    row: str,
+    rounds: int,
+    say: Say,
+) -> Samples:
+    with ExitStack() as stack:
+        sides = {
+            side: stack.enter_context(SteadySide(prepare, row)).play
+            for side, prepare in prepares.items()
+        }
+        return interleaved(sides, rounds, say)
+
+
+def commits(wire: Wire, members: Sequence[RestingMember]) -> Requests:
+    """Return a commit of each member, whose offsets grow. Raises PeerMissing if one is refused."""
+    marks = [0x1122334455660000 + partition for partition in range(COMMITTED)]
+    frames = [frame(commit_of(member, marks), 9) for member in members]
+    response = wire.call(commit_of(members[0], [0] * COMMITTED), 9)
+    codes = [each.error_code for topic in response.topics for each in topic.partitions]
+    if codes != [0] * COMMITTED:
+        raise PeerMissing(f"a commit was refused: errors {codes}")
+    counters = [frames[0].index(mark.to_bytes(8)) for mark in marks]
+    assert all(each.index(marks[0].to_bytes(8)) == counters[0] for each in frames)
+    return Requests(frames, BODY_AT, good_commit(), counters)
+
+
+def commit_of(member: RestingMember, offsets: Sequence[int]) -> OffsetCommitRequest:
+    """Return a commit of all partitions of the topic."""
+    topic = OffsetCommitRequestTopic(
+        name="commits",
+        partitions=tuple(
+            OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_metadata=""
+            )
+            for partition, offset in enumerate(offsets)
+        ),
+    )
+    return OffsetCommitRequest(
+        group_id=member.group,
+        generation_id_or_member_epoch=member.epoch,
+        member_id=member.member_id,
+        topics=(topic,),
+    )
+
+
+def good_commit() -> bytes:
+    """Return the first bytes of a response of version 9 to a commit without errors."""
+    partitions = b"".join(number.to_bytes(4) + bytes(3) for number in range(COMMITTED))
+    name = b"commits"
+    return (
+        bytes(4)  # the throttle time
+        + bytes([1 + 1, 1 + len(name)])
+        + name
+        + bytes([1 + COMMITTED])
+        + partitions
+    )

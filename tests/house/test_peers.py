@@ -1,0 +1,191 @@
+"""bench/peers: rows, ratios and the table; what a missing peer leaves of a row."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+from bench.peers import __main__ as program
+from bench.peers import brokers, downloads
+from bench.peers.report import markdown
+from bench.peers.rounds import interleaved
+from bench.peers.rows import OURS, ROWS, PeerMissing, PeerRow, merged, ratio, result
+
+ROW = PeerRow("work", "1/s", "higher", ("kafka", "kfake"), "what it is", "What is not alike.")
+
+
+def ignored(_line: str) -> None:
+    """Nobody listens to the progress."""
+
+
+def test_the_rows_have_the_names_of_the_issue() -> None:
+    assert [row.name for row in ROWS] == [
+        "produce_100b",
+        "fetch_100b",
+        "commits",
+        "heartbeats_100",
+        "heartbeats_2000",
+        "join_10x900",
+        "leave_10x900",
+        "spark_noop_plain",
+        "spark_noop_lz4",
+        "spark_delta",
+        "spark_first_batch",
+        "spark_available_now_3m",
+    ]
+
+
+def test_every_row_is_measured_once() -> None:
+    measured = [name for each in program.MEASUREMENTS for name in each.rows]
+    assert sorted(measured) == sorted(row.name for row in ROWS)
+
+
+@pytest.mark.parametrize(("better", "expected"), [("higher", 2.0), ("lower", 0.5)])
+def test_a_ratio_above_one_is_better_for_apportion(better: str, expected: float) -> None:
+    assert ratio(better, 10, 5) == expected
+
+
+def test_a_result_has_medians_ratios_and_spread() -> None:
+    samples = {OURS: [10.0, 30.0, 20.0], "kafka": [5.0, 4.0, 3.0], "kfake": [40.0, 40.0, 40.0]}
+    assert result(ROW, samples, {}, 12.4) == {
+        "name": "work",
+        "unit": "1/s",
+        "better": "higher",
+        "ours": 20.0,
+        "peers": {"kafka": 4.0, "kfake": 40.0},
+        "ratios": {"kafka": 5.0, "kfake": 0.5},
+        "spread": {OURS: [10.0, 30.0], "kafka": [3.0, 5.0], "kfake": [40.0, 40.0]},
+        "missing": {},
+        "rounds": 3,
+        "seconds": 12,
+    }
+
+
+def test_a_missing_peer_leaves_its_reason_instead_of_a_figure() -> None:
+    found = result(ROW, {OURS: [10.0], "kafka": [5.0]}, {"kfake": "Go is not on the PATH."})
+    assert found["peers"] == {"kafka": 5.0}
+    assert found["ratios"] == {"kafka": 2.0}
+    assert found["missing"] == {"kfake": "Go is not on the PATH."}
+
+
+def test_no_figure_stands_without_a_peer() -> None:
+    found = result(ROW, {OURS: [10.0]}, {"kafka": "no Java", "kfake": "no Go"})
+    assert (found["ours"], found["peers"], found["ratios"], found["spread"]) == (None, {}, {}, {})
+
+
+def test_no_ratio_stands_without_a_figure_of_apportion() -> None:
+    found = result(ROW, {"kafka": [5.0]}, {OURS: "it failed"})
+    assert (found["ours"], found["ratios"]) == (None, {})
+
+
+def test_rounds_alternate_and_a_side_that_fails_is_left_out() -> None:
+    played: list[str] = []
+
+    def ours() -> dict[str, float]:
+        played.append(OURS)
+        return {"work": float(len(played))}
+
+    def kafka() -> dict[str, float]:
+        played.append("kafka")
+        if played.count("kafka") == 2:
+            raise PeerMissing("it has ended")
+        return {"work": 9.0}
+
+    samples = interleaved({OURS: ours, "kafka": kafka}, 3, ignored)
+    assert played == [OURS, "kafka", OURS, "kafka", OURS]
+    assert samples.values == {"work": {OURS: [1.0, 3.0, 5.0]}}
+    assert samples.missing == {"kafka": "it has ended"}
+
+
+def test_a_broker_that_dies_in_a_round_ends_no_other_side() -> None:
+    def kafka() -> dict[str, float]:
+        raise ConnectionResetError("the broker has died")
+
+    samples = interleaved({"kafka": kafka, OURS: lambda: {"work": 1.0}}, 2, ignored)
+    assert samples.values == {"work": {OURS: [1.0, 1.0]}}
+    assert samples.missing == {"kafka": "the broker has died"}
+
+
+def test_rows_measured_again_replace_those_of_an_earlier_run() -> None:
+    before = [{"name": "commits", "ours": 1}, {"name": "produce_100b", "ours": 2}]
+    assert merged(before, [{"name": "commits", "ours": 3}]) == [
+        {"name": "produce_100b", "ours": 2},
+        {"name": "commits", "ours": 3},
+    ]
+
+
+def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
+    commits = next(row for row in ROWS if row.name == "commits")
+    samples = {OURS: [20_000.0, 21_234.0, 30_000.0], "kafka": [10_617.0]}
+    text = markdown([result(commits, samples, {"kfake": "Go is not on the PATH."})])
+    assert text.splitlines() == [
+        "| name | unit | apportion | peers | ratio, above 1: apportion is better |",
+        "|---|---|---|---|---|",
+        "| `commits` | 1/CPU s | 21,200 (20,000 to 30,000) | "
+        "kafka 10,600 (10,600 to 10,600); kfake missing | kafka 2.00 |",
+        "",
+        f"- `commits`: {commits.what}. {commits.unlike}",
+        "  kfake is missing: Go is not on the PATH.",
+    ]
+
+
+def test_without_a_run_the_table_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "OUT", tmp_path / "peers.json")
+    monkeypatch.setattr("sys.argv", ["peers", "--table"])
+    assert program.main() == 2
+    assert capsys.readouterr().err == (
+        "there is no bench-out/peers.json yet: run make bench-peers first\n"
+    )
+
+
+@pytest.fixture
+def no_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without Go, Maven and Java, on which nothing was fetched."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(downloads, "TARGET", tmp_path)
+    monkeypatch.setattr(downloads, "HERE", tmp_path)
+    (tmp_path / "pom-kafka.xml").write_text("<project/>")
+
+
+@pytest.mark.usefixtures("no_programs")
+@pytest.mark.parametrize(
+    ("name", "reason"), [("kafka", "There is no Java"), ("kfake", "Go is not on the PATH")]
+)
+def test_a_broker_that_cannot_be_had_says_what_is_needed(name: str, reason: str) -> None:
+    with brokers.Brokers() as running:
+        for _ in range(2):  # it is not tried again
+            with pytest.raises(PeerMissing, match=reason):
+                running.get(name)
+
+
+@pytest.mark.usefixtures("no_programs")
+def test_jars_that_cannot_be_had_say_what_is_needed() -> None:
+    with pytest.raises(PeerMissing, match=r"Maven \(mvn\) is not on the PATH"):
+        downloads.jars("pom-kafka.xml")
+
+
+def test_only_chooses_rows_by_a_part_of_their_names() -> None:
+    assert [rows for _, rows in program.chosen("heartbeats")] == [
+        ("heartbeats_100",),
+        ("heartbeats_2000",),
+    ]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many"])
+def test_a_number_of_rounds_is_one_or_more(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="give 1 or more"):
+        program.rounds(text)
+
+
+def test_the_table_is_printed_without_measuring(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [result(ROWS[0], {OURS: [2.0], "kafka": [1.0]}, {})]
+    (tmp_path / "peers.json").write_text(json.dumps(rows))
+    monkeypatch.setattr(program, "OUT", tmp_path / "peers.json")
+    monkeypatch.setattr("sys.argv", ["peers", "--table"])
+    assert program.main() == 0
+    assert capsys.readouterr().out == markdown(rows) + "\n"
