@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apportion.errors import DecodeError
-from apportion.wire.batch import BatchHeader, read_varint
+from apportion.wire.batch import BatchHeader
+from apportion.wire.record_fields import read_varint
 
 Int64Column: TypeAlias = NDArray[np.int64]
 
