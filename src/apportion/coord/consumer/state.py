@@ -31,12 +31,13 @@ from apportion.coord.group_counts import GroupCounts
 from apportion.coord.records import NO_ANSWER, CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
+from apportion.machine import Computation
 from apportion.topics import Topics
 from apportion.wire.group_states import GroupState
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 if TYPE_CHECKING:
-    from apportion.coord.consumer.target_computation import ComputeTarget, FailedTarget
+    from apportion.coord.consumer.target_computation import FailedTarget
     from apportion.coord.heartbeat_budget import Booking
 
 # Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
@@ -204,9 +205,9 @@ class ConsumerGroupLiveState:
         self.seen_topics: Topics | None = None
         # when the target assignment was last computed (mono ms); None since the group was loaded
         self.target_computed_ms: int | None = None
-        # what a custom assignor is asked for, or the member that is asked by a client-side one; and
-        # the last failure since the last good answer
-        self.target_under_way: ComputeTarget | None = None
+        # what an assignor computes beside the shard, or the member that is asked by a client-side
+        # one; and the last failure since the last good answer
+        self.target_under_way: Computation | None = None
         self.chosen: ChosenMember | None = None
         self.failed_target: FailedTarget | None = None
         # by member id; only members of which there is something to know
