@@ -31,7 +31,6 @@ from apportion.coord.group_counts import GroupCounts
 from apportion.coord.records import NO_ANSWER, CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
-from apportion.machine import Computation
 from apportion.topics import Topics
 from apportion.wire.group_states import GroupState
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
@@ -39,6 +38,7 @@ from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 if TYPE_CHECKING:
     from apportion.coord.consumer.target_computation import FailedTarget
     from apportion.coord.heartbeat_budget import Booking
+    from apportion.machine import Computation
 
 # Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
 FIRST_EPOCH = 1
