@@ -79,11 +79,11 @@ def join(shard: Shard, member_id: str) -> float:
         subscribed_topic_names=names,
         topic_partitions=(),
     )
+    for compute in [action for action in actions if isinstance(action, Compute)]:
+        # Beside the shard in a broker, of which `bench_large_group.py` measures each step.
+        actions += shard.step(Computed(compute.computation, compute.computation.run()), NOW)
     encoded = [
-        encoded_record(record)
-        for action in actions
-        if isinstance(action, Append)
-        for record in action.records
+        record for action in actions if isinstance(action, Append) for record in action.encoded()
     ]
     seconds = perf_counter() - start
     assert len(encoded) >= 4

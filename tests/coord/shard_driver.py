@@ -141,8 +141,8 @@ class ShardDriver:
                     self.shard.waiting.remove(ticket)
                     self.responses.append((ticket, body))
                     bodies.append(body)
-                case Append(records):
-                    self.log += records
+                case Append():
+                    self.log += action.one_by_one()
                 case Compute(computation):
                     self.computations.append(computation)
                 case Note(_, text, hint):

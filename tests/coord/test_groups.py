@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from apportion.coord.consumer.asked_members import in_assignor_order
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.targets import in_assignor_order
 from apportion.errors import Code
 from apportion.machine import Caller
 from apportion.topics import Topic

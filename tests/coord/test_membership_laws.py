@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
 from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Reply
@@ -24,6 +25,7 @@ from apportion.topics import Topic, Topics
 from tests.coord.consumer_client import FENCING, REBALANCE_MS, Client
 from tests.coord.shard_driver import (
     ShardDriver,
+    end_of,
     recovered,
     settings_with,
     state_of,
@@ -45,8 +47,12 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     client_class = Client
 
-    @initialize(budget=st.sampled_from([0, 2, 200]), interval_ms=st.sampled_from([0, 0, 1_000]))
-    def begin(self, budget: int, interval_ms: int) -> None:
+    @initialize(
+        budget=st.sampled_from([0, 2, 200]),
+        interval_ms=st.sampled_from([0, 0, 1_000]),
+        offload_size=st.sampled_from([10_000, 0, 6]),
+    )
+    def begin(self, budget: int, interval_ms: int, offload_size: int) -> None:
         self.lives = dict.fromkeys(NAMES, 0)
         self.sizes = {"foo": 4, "bar": 3}
         self.clients: dict[str, Client] = {}
@@ -54,6 +60,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         setting = settings_with(
             apportion_heartbeat_budget_per_second=budget,
             group_consumer_assignment_interval_ms=interval_ms,
+            apportion_assignor_offload_size=offload_size,
             group_consumer_max_size=4,
         )
         self.driver = ShardDriver(setting, Topics(self.topics()))
@@ -97,7 +104,14 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @rule()
     def end_computations(self) -> None:
         """What was begun beside the shard ends, some of it begun before the last crash."""
-        self.driver.end_computations()
+        self.end_each()
+
+    def end_each(self) -> None:
+        """Each computation ends; a target is of the topics of which its computation knew."""
+        computations, self.driver.computations = self.driver.computations, []
+        for computation in computations:
+            self.driver.step(end_of(computation))
+            self.every_law_of_a_group_holds(computation)
 
     @rule(which=st.integers(0, 3), is_break=st.booleans())
     def leave(self, which: int, is_break: bool) -> None:
@@ -170,7 +184,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     def work(self) -> None:
         """What was begun beside the shard ends."""
-        self.driver.end_computations()
+        self.end_each()
 
     def pick(self, which: int) -> Client | None:
         clients = list(self.clients.values())
@@ -240,14 +254,16 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 assert {units.unit(*unit) for unit in client.owned} <= set(member.units())
 
     @invariant()
-    def every_law_of_a_group_holds(self) -> None:
+    def every_law_of_a_group_holds(self, ended: Any = None) -> None:
+        """Every law holds, also after the end of a computation."""
         group: Any = self.driver.shard.ledger.groups.get("g")
         if group is None:
             return
         assert group.saved is not None
         if self.targeted[0] != group.saved.assignment_epoch:
-            assert group.saved is not None
-            self.targeted = (group.saved.assignment_epoch, self.driver.shard.topics)
+            is_beside = isinstance(ended, ComputeBuiltInTarget)
+            known = Topics(ended.topics) if is_beside else self.driver.shard.topics
+            self.targeted = (group.saved.assignment_epoch, known)
         broken = {
             name: why
             for name, law in GROUP_LAWS.items()

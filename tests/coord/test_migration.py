@@ -27,7 +27,7 @@ def kinds(driver: MixedShardDriver) -> list[tuple[str, bool]]:
             type(record.key).__name__.removeprefix("ConsumerGroup").removesuffix("Key"),
             record.value is not None,
         )
-        for record in append.records
+        for record in append.one_by_one()
     ]
 
 

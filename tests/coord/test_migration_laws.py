@@ -51,9 +51,16 @@ class MixedGroupMachine(RuleBasedStateMachine):
         ),
         rounds=st.integers(0, 8),
         interval_ms=st.sampled_from([0, 0, 1_000]),
+        offload_size=st.sampled_from([10_000, 0]),
     )
     def begin(
-        self, policy: str, first: list[tuple[str, str | None]], rounds: int, interval_ms: int
+        self,
+        policy: str,
+        first: list[tuple[str, str | None]],
+        rounds: int,
+        *,
+        interval_ms: int,
+        offload_size: int,
     ) -> None:
         self.sizes = {"bar": 3, "foo": 4}
         self.clients: list[Any] = []
@@ -63,6 +70,7 @@ class MixedGroupMachine(RuleBasedStateMachine):
             group_min_session_timeout_ms=1_000,
             group_consumer_migration_policy=policy,
             group_consumer_assignment_interval_ms=interval_ms,
+            apportion_assignor_offload_size=offload_size,
         )
         self.driver = MixedShardDriver(setting, Topics(self.topics()))
         for kind, instance in first:

@@ -35,6 +35,7 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         "offset_metadata_max_bytes": 4_096,
         "apportion_heartbeat_budget_per_second": 200,  # ours
         "apportion_assignor_timeout_ms": 10_000,  # ours
+        "apportion_assignor_offload_size": 10_000,  # ours
         "custom_assignors": {},
         "heartbeat_interval_ms": 5_000,  # what follows from those above
     }

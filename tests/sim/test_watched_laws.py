@@ -155,7 +155,7 @@ def test_a_law_says_what_was_broken_on_purpose(what: str, monkeypatch: pytest.Mo
 
 def assigns_by_itself(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
     if targets.is_target_due(turn, group):
-        targets.retarget(turn, group, "uniform")
+        targets.renew_built_in_target(turn, group, "uniform")
 
 
 def tells_of_nothing(self: LocalAssignors, now: Instant) -> None:

@@ -15,7 +15,8 @@ from apportion.columns.arrays import binary_array, ends, number_array, validity
 from apportion.columns.room import OffsetRange, Room
 from apportion.columns.schema import HEADER_TYPE, MAX_TIMESTAMP_MS, TIME_TYPE
 from apportion.errors import DecodeError
-from apportion.wire.batch import BatchHeader, Headers, Record, decode_records
+from apportion.wire.batch import BatchHeader, Record, decode_records
+from apportion.wire.record_fields import Headers
 
 FEW_RECORDS = 50_000
 """The records that plain Python decodes in a process, in less than half of the time of loading."""

@@ -175,6 +175,15 @@ class GroupSettings:
             at_least=1,
         ),
     ] = 10_000
+    apportion_assignor_offload_size: Annotated[
+        int,
+        Setting(
+            "The number of members and partitions of a consumer group together, from which on its "
+            "target assignment is computed beside the requests of others, and comes with a later "
+            "heartbeat. 0: always.",
+            at_least=0,
+        ),
+    ] = 10_000
     custom_assignors: Mapping[str, CustomAssignor] = field(default_factory=dict)
     heartbeat_interval_ms: int = field(init=False, compare=False, repr=False)
 

@@ -13,7 +13,7 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import NEXT
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.group_counts import GroupCounts, Removal
-from apportion.coord.records import Append
+from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.machine import Instant
 from apportion.topics import Topics
@@ -85,7 +85,8 @@ def observe(ledger: Ledger, actions: Iterable[Any], now: Instant) -> None:
         for action in actions
         if type(action) is Append
         for record in action.records
-        if type(record.key) is not groups.OffsetCommitKey
+        # Targets encoded beforehand count nothing; the record of their epoch does.
+        if type(record) is CoordinatorRecord and type(record.key) is not groups.OffsetCommitKey
     ]
     if not written:
         return

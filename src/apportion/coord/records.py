@@ -3,12 +3,14 @@
 The messages are Kafka's schemas (`wire/records/groups.py`). A value of None is a tombstone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from apportion.topics import TopicId
+from apportion.wire.record_fields import encode_record
 from apportion.wire.records import groups
+from apportion.wire.records.codec import encode_key, encode_value
 
 MAX_STRING_BYTES = 32767  # of a string in the key of a record
 
@@ -35,11 +37,42 @@ NO_ANSWER = TargetAnswer()
 """That of a target which the broker has computed."""
 
 
+class EncodedRecords(Protocol):
+    """Records that were encoded before the step that emits them, because they are many."""
+
+    def encoded(self) -> Iterable[bytes]:
+        """Return the records as `encode_record` returns them."""
+        ...
+
+    def records(self) -> Iterable[CoordinatorRecord]:
+        """Return the records one by one."""
+        ...
+
+
 @dataclass(slots=True, frozen=True)
 class Append:
     """Append these records to the shard's log, all or none, before the actions that follow."""
 
-    records: tuple[CoordinatorRecord, ...]
+    records: tuple[CoordinatorRecord | EncodedRecords, ...]
+
+    def encoded(self) -> list[bytes]:
+        """Return all records as `encode_record` returns them."""
+        encoded: list[bytes] = []
+        for record in self.records:
+            if isinstance(record, CoordinatorRecord):
+                value = None if record.value is None else encode_value(record.value)
+                encoded.append(encode_record(encode_key(record.key), value))
+            else:
+                encoded += record.encoded()
+        return encoded
+
+    def one_by_one(self) -> Iterator[CoordinatorRecord]:
+        """Yield all records, also those that were encoded beforehand, for inspection only."""
+        for record in self.records:
+            if isinstance(record, CoordinatorRecord):
+                yield record
+            else:
+                yield from record.records()
 
 
 def fits_in_key(text: str) -> bool:

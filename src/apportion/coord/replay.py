@@ -17,6 +17,7 @@ from apportion.coord.consumer.state import (
     ConsumerGroupMember,
     ConsumerGroupSavedState,
 )
+from apportion.coord.consumer.target_records import TargetRecords
 from apportion.coord.consumer.units import no_assigned_units
 from apportion.coord.records import NO_ANSWER, TargetAnswer
 from apportion.wire.fields import replaced
@@ -220,6 +221,18 @@ def apply_target_assignment(
         )
     elif (known := ledger.consumer_member_or_none(key.group_id, key.member_id)) is not None:
         known.target, known.target_answer = None, NO_ANSWER
+
+
+def apply_targets(ledger: Ledger, result: TargetRecords) -> None:
+    """Apply target assignment records of a group's members that were encoded beforehand.
+
+    As `apply_target_assignment` for each of them.
+    """
+    saved = _find_or_create_group(ledger, result.group_id).saved
+    saved.units.adopt(result.ids)
+    for member_id, units in zip(result.member_ids, result.units, strict=True):
+        member = _find_or_create_member(saved, member_id)
+        member.target, member.target_answer = units, NO_ANSWER
 
 
 def apply_current_assignment(

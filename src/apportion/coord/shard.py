@@ -26,6 +26,7 @@ from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import (
     assignment_api,
+    built_in_targets,
     classic_api,
     client_targets,
     custom_targets,
@@ -33,6 +34,7 @@ from apportion.coord.consumer import (
     heartbeat_api,
     timers,
 )
+from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
 from apportion.coord.consumer.expressions import ResolveExpressions
 from apportion.coord.consumer.installed_check import CheckInstalled
 from apportion.coord.consumer.state import ConsumerGroup
@@ -146,11 +148,13 @@ ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
 ON_COMPUTED: dict[type[Any], Callable[[Turn, Any, Any], None]] = {
     ResolveExpressions: expressions.save_resolutions,
     ComputeTarget: custom_targets.save_target,
+    ComputeBuiltInTarget: built_in_targets.save_target,
     CheckInstalled: assignment_api.end_check,
 }
 ON_COMPUTE_FAILED: dict[type[Any], Callable[[Turn, Any, str], None]] = {
     ResolveExpressions: expressions.postpone_refresh,
     ComputeTarget: custom_targets.keep_target,
+    ComputeBuiltInTarget: built_in_targets.keep_target,
     CheckInstalled: assignment_api.fail_check,
 }
 

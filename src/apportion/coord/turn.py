@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.target_records import TargetRecords
 from apportion.coord.group_counts import Removal
 from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.replay import Ledger
+from apportion.coord.replay import Ledger, apply_targets
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines
 from apportion.machine import Abandon, Computation, Compute, Instant, Note, Reply, Ticket
@@ -102,7 +103,7 @@ class Turn:
         self._own_settings = own_settings
         self.topics = topics
         self._has_written = False
-        self._unappended: list[CoordinatorRecord] = []
+        self._unappended: list[CoordinatorRecord | TargetRecords] = []
         self._actions: list[ShardAction] = []
 
     @property
@@ -120,6 +121,12 @@ class Turn:
         # Not yet an action: records of one step with no reply between them make one append, so one
         # batch.
         self._unappended.append(record)
+        self._has_written = True
+
+    def emit_targets(self, targets: TargetRecords) -> None:
+        """Emit the target assignment records of a group's members, encoded beforehand."""
+        apply_targets(self.ledger, targets)
+        self._unappended.append(targets)
         self._has_written = True
 
     def emit_all(self, records: Iterable[CoordinatorRecord]) -> None:

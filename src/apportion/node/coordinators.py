@@ -31,7 +31,7 @@ from apportion.node.partitions import Partition
 from apportion.node.splits import EVERY_SHARD, SPLITS, SplitRequests
 from apportion.store.disk import Damaged
 from apportion.wire.batch import decode_batch
-from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records.codec import decode_key, decode_value
 
 if TYPE_CHECKING:
     from apportion.deadlines import Key
@@ -310,17 +310,7 @@ class Coordinators:
             elif type(action) is Append:
                 # One batch for the whole step: after a crash the log has all of its records or
                 # none.
-                hosted.partition.append_records(
-                    [
-                        (
-                            encode_key(record.key),
-                            None if record.value is None else encode_value(record.value),
-                            (),
-                        )
-                        for record in action.records
-                    ],
-                    now.wall_ms,
-                )
+                hosted.partition.append_records(action.encoded(), now.wall_ms)
                 # From here on replies that only read wait as well: what they show may be these
                 # records.
                 hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)

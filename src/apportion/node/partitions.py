@@ -14,7 +14,7 @@ from apportion.store.disk import Disk, DiskError
 from apportion.store.log import Log
 from apportion.store.settings import LogSettings
 from apportion.topics import Topic, TopicId, Topics
-from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header
+from apportion.wire.batch import BatchHeader, join_encoded, read_header
 from apportion.wire.batch_rewrite import set_base_offset
 
 TOPICS = "topics"  # the directory of all logs
@@ -72,16 +72,15 @@ class Partition:
         self.flush_seq = self.flush_gate.wrote(self)
         return base_offset
 
-    def append_records(
-        self, records: Sequence[tuple[bytes | None, bytes | None, Headers]], now_ms: int
-    ) -> None:
+    def append_records(self, records: Sequence[bytes], now_ms: int) -> None:
         """Append coordinator records to a partition of `__consumer_offsets` as one batch.
 
-        The batch is durable when the flush of number `flush_seq` has succeeded.
+        records: each as `encode_record` returns it. The batch is durable when the flush of number
+        `flush_seq` has succeeded.
         """
         self.flush_gate.begin_write(self)
         base_offset = self.log.next_offset
-        batch = encode_batch(
+        batch = join_encoded(
             records, base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=LEADER_EPOCH
         )
         self.log.append(batch, last_offset=base_offset + len(records) - 1, max_timestamp_ms=now_ms)

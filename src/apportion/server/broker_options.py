@@ -71,6 +71,7 @@ class BrokerOptions(TypedDict, total=False):
     offset_metadata_max_bytes: int
     apportion_heartbeat_budget_per_second: int
     apportion_assignor_timeout_ms: int
+    apportion_assignor_offload_size: int
     ssl_keystore_type: str
     ssl_keystore_location: str
     ssl_keystore_password: str

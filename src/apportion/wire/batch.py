@@ -12,6 +12,14 @@ from apportion.errors import DecodeError
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import compress, decompress
 from apportion.wire.crc import crc32c
+from apportion.wire.record_fields import (
+    Headers,
+    encode_record,
+    read_bytes,
+    read_headers,
+    read_varint,
+    signed_varint,
+)
 
 HEADER = Struct(">qiibIhiqqqhii")
 CHECKED = Struct(">hiqqqhii")  # the part of the header that the CRC covers
@@ -22,8 +30,6 @@ ATTRIBUTES_BYTE = 22  # the byte of the header that has all bits of the attribut
 TRANSACTIONAL, CONTROL = 0x10, 0x20  # bits of the attributes
 LIMIT_BYTES = 1 << 28
 """The most that the records of one batch may decompress to, unless the caller says otherwise."""
-
-Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class BatchHeader(NamedTuple):
@@ -164,13 +170,44 @@ def encode_batch(
 
     compression: the codec in which the records are compressed.
     """
-    stamped = [Record(base_offset + i, timestamp_ms, *record) for i, record in enumerate(records)]
-    return encode_records(
-        stamped,
+    batch = join_encoded(
+        [encode_record(*record) for record in records],
         base_offset=base_offset,
+        timestamp_ms=timestamp_ms,
         attributes=compression,
         producer=(producer_id, producer_epoch, base_sequence),
         leader_epoch=leader_epoch,
+    )
+    return bytes(batch)
+
+
+def join_encoded(
+    records: Sequence[bytes],
+    *,
+    base_offset: int,
+    timestamp_ms: int,
+    attributes: int = 0,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    leader_epoch: int = 0,
+) -> bytearray:
+    """Return the record batch of records that are encoded already, at consecutive offsets.
+
+    records: each as `encode_record` returns it. timestamp_ms: that of all of them.
+    """
+    body: list[bytes] = []
+    for delta, record in enumerate(records):
+        offset_delta = signed_varint(delta)
+        # Attributes without a bit in use, and the distance 0 from the first timestamp.
+        body += (signed_varint(2 + len(offset_delta) + len(record)), b"\0\0", offset_delta, record)
+    return _with_header(
+        body,
+        base_offset=base_offset,
+        attributes=attributes,
+        last_offset_delta=max(0, len(records) - 1),
+        first_and_last_ms=(timestamp_ms, timestamp_ms) if records else (-1, -1),
+        producer=producer,
+        leader_epoch=leader_epoch,
+        count=len(records),
     )
 
 
@@ -189,22 +226,53 @@ def encode_records(
     last_offset_delta: that of the last record, unless the batch once held later ones (compaction).
     """
     first_ms = records[0].timestamp_ms if records else -1
-    out = bytearray()
+    body: list[bytes] = []
     for record in records:
-        _encode_record(out, record, record.offset - base_offset, record.timestamp_ms - first_ms)
+        fields = encode_record(record.key, record.value, record.headers)
+        time_delta = signed_varint(record.timestamp_ms - first_ms)
+        deltas = time_delta + signed_varint(record.offset - base_offset)
+        body += (signed_varint(1 + len(deltas) + len(fields)), b"\0", deltas, fields)
     if last_offset_delta is None:
         last_offset_delta = records[-1].offset - base_offset if records else 0
     last_ms = max((record.timestamp_ms for record in records), default=-1)
-    checked = CHECKED.pack(
-        attributes, last_offset_delta, first_ms, last_ms, *producer, len(records)
+    batch = _with_header(
+        body,
+        base_offset=base_offset,
+        attributes=attributes,
+        last_offset_delta=last_offset_delta,
+        first_and_last_ms=(first_ms, last_ms),
+        producer=producer,
+        leader_epoch=leader_epoch,
+        count=len(records),
     )
-    body = compress(attributes & 7, out)
-    size = HEADER_BYTES - PREFIX_BYTES + len(body)
+    return bytes(batch)
+
+
+def _with_header(
+    records: list[bytes],
+    *,
+    base_offset: int,
+    attributes: int,
+    last_offset_delta: int,
+    first_and_last_ms: tuple[int, int],
+    producer: tuple[int, int, int],
+    leader_epoch: int,
+    count: int,
+) -> bytearray:
+    """Return the record batch of encoded records, compressed as `attributes` says.
+
+    records: their parts, one behind the other.
+    """
+    # The header is written into the place before them: a batch may be large, and is not copied.
+    batch = bytearray().join((bytes(HEADER_BYTES), *records))
+    if attributes & 7:
+        batch[HEADER_BYTES:] = compress(attributes & 7, batch[HEADER_BYTES:])
+    checked = (attributes, last_offset_delta, *first_and_last_ms, *producer, count)
     # Without base offset and leader epoch, which the broker sets afterwards.
-    crc = crc32c(body, crc32c(checked))
-    return b"".join(
-        (HEADER.pack(base_offset, size, leader_epoch, 2, crc, *CHECKED.unpack(checked)), body)
-    )
+    crc = crc32c(memoryview(batch)[HEADER_BYTES:], crc32c(CHECKED.pack(*checked)))
+    size = len(batch) - PREFIX_BYTES
+    HEADER.pack_into(batch, 0, base_offset, size, leader_epoch, 2, crc, *checked)
+    return batch
 
 
 def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
@@ -241,39 +309,6 @@ def decode_records(plain: bytes, header: BatchHeader) -> list[Record]:
     return records
 
 
-def _encode_record(out: bytearray, record: Record, offset_delta: int, time_delta: int) -> None:
-    """Append one encoded record to the body of a record batch."""
-    body = bytearray(1)
-    _append_varint(body, time_delta)
-    _append_varint(body, offset_delta)
-    _append_bytes(body, record.key)
-    _append_bytes(body, record.value)
-    _append_varint(body, len(record.headers))
-    for name, value in record.headers:
-        _append_bytes(body, name.encode())
-        _append_bytes(body, value)
-    _append_varint(out, len(body))
-    out += body
-
-
-def _append_bytes(out: bytearray, octets: bytes | None) -> None:
-    """Append a record's key, value or header value to an encoded batch; None for null."""
-    if octets is None:
-        out.append(1)  # the length -1
-    else:
-        _append_varint(out, len(octets))
-        out += octets
-
-
-def _append_varint(out: bytearray, number: int) -> None:
-    """Append a zigzag varint to an encoded record."""
-    zigzag = number << 1 if number >= 0 else ~(number << 1)
-    while zigzag > 127:
-        out.append(zigzag & 127 | 128)
-        zigzag >>= 7
-    out.append(zigzag)
-
-
 def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], int]:
     """Return the records of a batch's decompressed body, and where the last one ends.
 
@@ -308,11 +343,11 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
         if not last < delta <= header.last_offset_delta:
             raise DecodeError("offsets that do not ascend within the batch")
         last = delta
-        key, at = _read_bytes(plain, at)
-        value, at = _read_bytes(plain, at)
+        key, at = read_bytes(plain, at)
+        value, at = read_bytes(plain, at)
         headers: Headers = ()
         if plain[at]:
-            headers, at = _read_headers(plain, at)
+            headers, at = read_headers(plain, at)
         else:
             at += 1
         # A length that lies would make the next record begin in the middle of this one.
@@ -324,60 +359,3 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
             tuple.__new__(Record, (base_offset + delta, timestamp_ms, key, value, headers))
         )
     return records, at
-
-
-def _read_headers(plain: bytes, at: int) -> tuple[Headers, int]:
-    """Return the headers of one record of a batch, and the position after them."""
-    count, at = read_varint(plain, at)
-    if count < 0:
-        raise DecodeError(f"a record with {count} headers")
-    headers = []
-    for _ in range(count):
-        name, at = _read_bytes(plain, at)
-        value, at = _read_bytes(plain, at)
-        if name is None:
-            raise DecodeError("a header without a name")
-        headers.append((name.decode(), value))
-    return tuple(headers), at
-
-
-def _read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
-    """Return a record's key, value or header value at `at` (or None), and the position after it.
-
-    plain: the decompressed records of a batch. The bytes are fewer than their varint length where
-    `plain` ends too early: the caller sees it by the position.
-    """
-    byte = plain[at]
-    if byte < 128:
-        size, at = byte >> 1 ^ -(byte & 1), at + 1
-    else:
-        size, at = read_varint(plain, at)
-    if size < 0:
-        if size != -1:
-            raise DecodeError(f"a field of {size} bytes")
-        return None, at
-    return plain[at : at + size], at + size
-
-
-def read_varint(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
-    """Return the zigzag varint at `at` in a batch's records, and the position after it.
-
-    Errors: IndexError beyond the end of `plain`, DecodeError for more than `bits` bits.
-    """
-    byte = plain[at]
-    if byte < 128:
-        return byte >> 1 ^ -(byte & 1), at + 1
-    zigzag, shift = byte & 127, 7
-    while True:
-        at += 1
-        byte = plain[at]
-        zigzag |= (byte & 127) << shift
-        if byte < 128:
-            break
-        shift += 7
-        # Python's integers have no end, so a long varint would cost as much memory as it likes.
-        if shift >= bits:
-            raise DecodeError("a varint that does not end")
-    if zigzag >> bits:
-        raise DecodeError(f"a varint of more than {bits} bits")
-    return zigzag >> 1 ^ -(zigzag & 1), at + 1

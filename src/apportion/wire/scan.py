@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from apportion.errors import DecodeError
 from apportion.lazy_imports import lazy_module
-from apportion.wire.batch import BatchHeader, read_varint
+from apportion.wire.record_fields import read_varint
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from apportion.wire.batch import BatchHeader
 
     Int64Column: TypeAlias = NDArray[np.int64]
 else:

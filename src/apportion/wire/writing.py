@@ -41,6 +41,8 @@ def varint(value: int) -> bytes:
     """Return `value` as an unsigned varint of Kafka's flexible versions (KIP-482)."""
     if value < 0x80:
         return ONE_BYTE[value]
+    if value < 0x4000:  # as nearly all others
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

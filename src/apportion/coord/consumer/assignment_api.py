@@ -7,6 +7,7 @@ shipped them. Versions: 0 of both.
 from collections.abc import Mapping
 
 from apportion.coord.consumer import client_targets
+from apportion.coord.consumer.asked_members import in_assignor_order
 from apportion.coord.consumer.client_assignors import (
     ChosenMember,
     PreparedGroup,
@@ -21,7 +22,7 @@ from apportion.coord.consumer.installed_check import (
     kept,
 )
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.targets import TopicLayout, in_assignor_order
+from apportion.coord.consumer.topic_layout import subscribed_topics
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
@@ -62,7 +63,7 @@ def prepare_assignment(turn: Turn, arrived: Arrived) -> None:
             f"{client_targets.PREPARE_INTERVAL_MS} ms ago.",
         )
     refuse_during_check(turn, group.group_id)
-    topics = TopicLayout.of(group, turn.topics).topics
+    topics = subscribed_topics(group, turn.topics)
     members = in_assignor_order(group.saved.members)
     client_targets.prepare(turn, group, topics, members)
     ids = {topic.name: topic.id for topic in topics}
@@ -150,7 +151,7 @@ def assignable_member(
     )
 
 
-def assignable_topics(topics: list[Topic]) -> tuple[AssignableTopic, ...]:
+def assignable_topics(topics: tuple[Topic, ...]) -> tuple[AssignableTopic, ...]:
     """Return topics as a client-side assignor is told of them, with the racks that are known."""
     most = max((topic.partitions for topic in topics), default=0)
     # Shared by all topics without racks, and by the next request: a group may have a million

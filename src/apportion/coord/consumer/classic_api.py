@@ -24,7 +24,7 @@ from apportion.coord.consumer.beat import JOINING, Beat
 from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.targets import begin_custom_target_if_due, has_newer_target
+from apportion.coord.consumer.targets import begin_target_if_due, has_newer_target
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, checked_member
 from apportion.coord.group_counts import Removal
 from apportion.coord.records import fits_in_key
@@ -247,7 +247,7 @@ def classic_heartbeat(turn: Turn, arrived: Arrived) -> None:
     group, member, _ = _checked_classic_member(turn, request)
     # Kafka notices new partitions at the next join. Until then no member would read them.
     bump_epoch_if_changed(turn, group, needs_target=False)
-    begin_custom_target_if_due(turn, group)
+    begin_target_if_due(turn, group)
     # Also with REBALANCE_IN_PROGRESS, as in Kafka: the deadline REJOIN limits a member that does
     # not join.
     timers.arm_session(turn, group, member)

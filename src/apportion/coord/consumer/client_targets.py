@@ -119,7 +119,10 @@ def may_prepare(turn: Turn, chosen: ChosenMember) -> bool:
 
 
 def prepare(
-    turn: Turn, group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGroupMember]
+    turn: Turn,
+    group: ConsumerGroup,
+    topics: tuple[Topic, ...],
+    members: list[ConsumerGroupMember],
 ) -> None:
     """Remember what the chosen member is told of its group."""
     assert group.live.chosen is not None, "the caller has checked the sender"

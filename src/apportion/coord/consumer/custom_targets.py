@@ -20,9 +20,11 @@ abandoned: an answer after all is dropped.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from apportion.assign.custom import CustomAssignor
 from apportion.coord import records
+from apportion.coord.consumer.asked_members import asked_members
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.target_computation import (
     AskedMember,
@@ -44,23 +46,21 @@ MOST_AT_ONCE = 100
 MAX_NOTED = 500  # characters of what an assignor did wrong, which may quote its answer
 
 
-def may_begin(turn: Turn, group: ConsumerGroup) -> bool:
-    """Return whether a computation for the group may begin: none is under way, and not too many."""
-    under_way = turn.computing[ComputeTarget]
+def may_begin(turn: Turn, group: ConsumerGroup, kind: type[Any] = ComputeTarget) -> bool:
+    """Return whether a computation for the group may begin: none is under way, and not too many.
+
+    kind: the class of the computation.
+    """
+    under_way = turn.computing[kind]
     return group.group_id not in under_way and len(under_way) < MOST_AT_ONCE
 
 
 def begin(
-    turn: Turn,
-    group: ConsumerGroup,
-    assignor: CustomAssignor,
-    *,
-    topics: Iterable[Topic],
-    members: Iterable[ConsumerGroupMember],
+    turn: Turn, group: ConsumerGroup, assignor: CustomAssignor, topics: tuple[Topic, ...]
 ) -> None:
     """Begin to compute a target for the group's epoch. None may be under way.
 
-    topics: those that exist and have subscribers. members: in the order for assignors.
+    topics: those that exist and have subscribers.
     """
     saved = group.saved
     computation = ComputeTarget(
@@ -68,34 +68,14 @@ def begin(
         epoch=saved.epoch,
         targets_epoch=saved.assignment_epoch,
         assignor=assignor,
-        topics=tuple(topics),
+        topics=topics,
         ids=tuple(saved.units.ids),
-        members=tuple(
-            AskedMember(
-                member.member_id,
-                member.metadata.instance_id,
-                member.metadata.rack_id,
-                saved.subscription(member.metadata),
-                member.target,
-                must_save=must_save_target(member),
-            )
-            for member in members
-        ),
+        members=tuple(map(AskedMember, *asked_members(group))),
     )
     group.live.target_under_way = computation
     timeout_ms = turn.settings.apportion_assignor_timeout_ms
     turn.deadlines.arm((TARGET, group.group_id), turn.now.mono_ms + timeout_ms)
     turn.compute(computation)
-
-
-def must_save_target(member: ConsumerGroupMember) -> bool:
-    """Return whether a target of the broker has to be saved for a member even if it is its older.
-
-    A member without a target gets a record even for an empty one: after a restart it has to be told
-    from a member that has not been assigned yet. What a client-side assignor said ends with its
-    target.
-    """
-    return member.target is None or member.target_answer != records.NO_ANSWER
 
 
 def abandon_if_under_way(turn: Turn, group: ConsumerGroup) -> None:

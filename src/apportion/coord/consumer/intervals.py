@@ -47,6 +47,7 @@ A classic member of a consumer group sends heartbeats at an interval of its own,
 
 from typing import Any
 
+from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
 from apportion.coord.consumer.client_targets import is_passed_over
 from apportion.coord.consumer.expressions import ResolveExpressions, refresh_wait_ms
 from apportion.coord.consumer.reconcile import MemberState
@@ -54,6 +55,8 @@ from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.consumer.targets import target_wait_ms
 from apportion.coord.turn import Turn
+
+TARGETS = (ComputeTarget, ComputeBuiltInTarget)
 
 
 def book_next_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> int:
@@ -122,7 +125,7 @@ def _target_ms_or_none(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMe
         return None
     if group.live.chosen is not None:
         return _after_as_long_again(turn.now.mono_ms, group.live.chosen.since_ms)
-    return _end_ms_or_none(turn, group, ComputeTarget, target_wait_ms(turn, group))
+    return _end_ms_or_none(turn, group, TARGETS, target_wait_ms(turn, group))
 
 
 def _may_renew(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
@@ -147,19 +150,22 @@ def _resolution_ms_or_none(
         return None
     if group.live.unsaved_resolutions:  # found, and soon saved
         return turn.now.mono_ms
-    return _end_ms_or_none(turn, group, ResolveExpressions, refresh_wait_ms(turn, group))
+    return _end_ms_or_none(turn, group, (ResolveExpressions,), refresh_wait_ms(turn, group))
 
 
-def _end_ms_or_none(turn: Turn, group: ConsumerGroup, kind: type[Any], wait_ms: int) -> int | None:
+def _end_ms_or_none(
+    turn: Turn, group: ConsumerGroup, kinds: tuple[type[Any], ...], wait_ms: int
+) -> int | None:
     """Return when to look for the end of a computation, or to begin it (mono ms).
 
-    wait_ms: how long it may not begin; 0 if it may, and does not, because there are too many. Then
-    nobody knows when, and the result is None.
+    kinds: the classes of which it may be. wait_ms: how long it may not begin; 0 if it may, and does
+    not, because there are too many. Then nobody knows when, and the result is None.
     """
     now_ms = turn.now.mono_ms
-    under_way = turn.under_way_or_none(kind, group.group_id)
-    if under_way is not None:
-        return _after_as_long_again(now_ms, under_way.begun_ms)
+    for kind in kinds:
+        under_way = turn.under_way_or_none(kind, group.group_id)
+        if under_way is not None:
+            return _after_as_long_again(now_ms, under_way.begun_ms)
     return now_ms + wait_ms if wait_ms else None
 
 

@@ -34,9 +34,10 @@ from apportion.wire.group_states import GroupState
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 if TYPE_CHECKING:
-    from apportion.coord.consumer.target_computation import ComputeTarget, FailedTarget
+    from apportion.coord.consumer.target_computation import FailedTarget
     from apportion.coord.consumer.units import AssignedUnits, UnitArray
     from apportion.coord.heartbeat_budget import Booking
+    from apportion.machine import Computation
 
 # Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
 FIRST_EPOCH = 1
@@ -203,9 +204,9 @@ class ConsumerGroupLiveState:
         self.seen_topics: Topics | None = None
         # when the target assignment was last computed (mono ms); None since the group was loaded
         self.target_computed_ms: int | None = None
-        # what a custom assignor is asked for, or the member that is asked by a client-side one; and
-        # the last failure since the last good answer
-        self.target_under_way: ComputeTarget | None = None
+        # what an assignor computes beside the shard, or the member that is asked by a client-side
+        # one; and the last failure since the last good answer
+        self.target_under_way: Computation | None = None
         self.chosen: ChosenMember | None = None
         self.failed_target: FailedTarget | None = None
         # by member id; only members of which there is something to know

@@ -27,11 +27,7 @@ PartitionsByTopic = dict[TopicId, tuple[int, ...]]
 
 
 class AskedMember(NamedTuple):
-    """A member as an assignor is told of it.
-
-    target: its older target; None before the first one. must_save: its target has to be saved even
-    if it does not change.
-    """
+    """A member as an assignor is told of it; see `AskedMembers`."""
 
     member_id: str
     instance_id: str | None

@@ -125,6 +125,14 @@ class UnitNumbering:
             return packed[0]
         return np.concatenate(packed) if packed else no_units()
 
+    def adopt(self, ids: Sequence[TopicId]) -> None:
+        """Give the topics the numbers that they have in `ids`, where the known ones come first.
+
+        Only `apply_*` may call it, as `assign_units`.
+        """
+        numbers = [self._number(topic_id) for topic_id in ids]
+        assert numbers == [*range(len(ids))], "units were made by other numbers of the topics"
+
     def assign_units_with_epochs(
         self, parts: tuple[PartitionsWithEpochs, ...], epoch: int
     ) -> AssignedUnits:

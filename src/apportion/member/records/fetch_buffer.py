@@ -15,7 +15,8 @@ from apportion.errors import DecodeError
 from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.fetches import rotated
 from apportion.topics import TopicIdPartition
-from apportion.wire.batch import Headers, decode_batch, read_header
+from apportion.wire.batch import decode_batch, read_header
+from apportion.wire.record_fields import Headers
 
 
 class ConsumerRecord(NamedTuple):

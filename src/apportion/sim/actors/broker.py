@@ -330,6 +330,7 @@ def broker_settings(simulation: Simulation, assignor: UnreliableAssignor) -> Bro
             group_consumer_regex_refresh_interval_ms=20_000,
             # longer than any history: no law expects offsets to expire
             offsets_retention_check_interval_ms=8 * 86_400_000,
+            apportion_assignor_offload_size=scenario.offload_size,
             apportion_heartbeat_budget_per_second=scenario.heartbeat_budget,
         ),
     )

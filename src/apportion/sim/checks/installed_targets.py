@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from apportion.coord.consumer.installed_check import CheckInstalled
+from apportion.coord.consumer.intervals import TARGETS
 from apportion.coord.consumer.state import ConsumerGroup
-from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.records import TargetAnswer
 from apportion.coord.shard import Shard
 from apportion.machine import Arrived, ComputationEnd, Computed, Ticket
@@ -196,9 +196,9 @@ class InstalledTargetChecker:
     def topics_of_target(self, event: Any, topics: Topics) -> Topics:
         """Return the topics from which the target was computed that a step has saved.
 
-        They are those of the coordinator, unless a custom assignor computed it beside, or a member.
+        They are those of the coordinator, unless it was computed beside the shard, or by a member.
         """
-        if isinstance(event, Computed) and isinstance(event.computation, ComputeTarget):
+        if isinstance(event, Computed) and isinstance(event.computation, TARGETS):
             return Topics(event.computation.topics)
         if self._before is not None and self._before.told is not None:
             return self._before.told.topics

@@ -112,6 +112,7 @@ class Scenario:
     duration_ms: int = 120_000
     heartbeat_ms: int = 3_000
     assignment_interval_ms: int = 0  # not drawn: the histories of known seeds stay what they are
+    offload_size: int = LIMITS.apportion_assignor_offload_size  # not drawn, for the same reason
     heartbeat_budget: int = LIMITS.apportion_heartbeat_budget_per_second
     session_ms: int = 10_000
     rebalance_ms: int = 12_000

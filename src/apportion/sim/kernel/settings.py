@@ -86,6 +86,14 @@ class WorldSettings(TypedDict, total=False):
             at_most=100_000,
         ),
     ]
+    offload_size: Annotated[
+        int | None,
+        Setting(
+            "The number of members and partitions of a group from which on its target assignment "
+            "is computed beside the requests of others.",
+            at_least=0,
+        ),
+    ]
     assignment_interval_ms: Annotated[
         int | None,
         Setting(
