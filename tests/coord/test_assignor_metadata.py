@@ -174,6 +174,26 @@ def test_a_saved_reason_stays_beside_newer_metadata_until_a_target_has_taken_it_
     assert (saved_of(driver), group_of(driver).saved.epoch) == ((b"2", 0), 4)
 
 
+def test_a_saved_reason_stays_until_a_member_assigns_and_is_written_once() -> None:
+    driver = with_one(ShardDriver())
+    assert driver.join("b").error_code == 0  # it offers none, so the broker assigns
+    epoch = group_of(driver).saved.epoch
+    driver.beat("a", 2, client_assignors=(offer(reason=7),))
+    written = len(driver.log)
+    for reason in (0, 7, 0):
+        driver.advance(1_000)
+        driver.beat("a", 2, client_assignors=(offer(reason=reason),))
+    assert (saved_of(driver), len(driver.log)) == ((b"", 7), written)
+    assert group_of(driver).saved.epoch == epoch
+    driver.beat("b", -1)
+    told = driver.beat("a", 2, owned={"foo": [0, 1]}).member_epoch
+    assert prepare(driver, "a", told).members[0].assignor.reason == 7
+    assert install(driver, "a", (told, epoch + 1), {"a": {"foo": [0, 1, 2]}}).error_code == 0
+    driver.advance(1_000)
+    driver.beat("a", told, client_assignors=(offer(),))
+    assert saved_of(driver) == (b"", 0)
+
+
 def test_a_reason_that_stays_does_not_keep_the_next_one_waiting() -> None:
     driver = with_two(ShardDriver())
     epoch = group_of(driver).saved.epoch

@@ -39,7 +39,7 @@ class PlainValues:
 
 def take_plain_values(option: Any) -> None:
     """Let an option, or an argument, take text and paths as they were typed."""
-    # A private name of Typer. Where a version has it not, its own conversion stays.
+    # A private name of Typer: in a version that lacks it, the own conversion of Typer stays.
     if getattr(option, "_runtime_param", 0) is None and hasattr(option, "type_descriptor"):
         option._runtime_param = PlainValues(option)
 

@@ -38,7 +38,7 @@ def _address(entry: str) -> "HostAndPort":
     if len(port) > 5 or not 0 < int(port) <= 65535:
         raise ValueError(
             f"bootstrap server {entry!r} has port {port}, which is out of range: a "
-            "port is a number up to 65535"
+            "port is a number up to 65535, and not 0"
         )
     name = host.removeprefix("[").removesuffix("]")
     try:

@@ -1,4 +1,4 @@
-"""How much of one Arrow batch is still free."""
+"""The room that is left in one Arrow batch."""
 
 from typing import NamedTuple
 

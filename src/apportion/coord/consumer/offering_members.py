@@ -11,7 +11,9 @@ interval saves it, whatever it brings itself: the newest metadata, and the newes
 none, since nobody has assigned for that reason yet. A join, another offer and metadata of another
 version are saved at once, with the reasons that wait. A reason that was saved has begun an epoch,
 and stays beside newer metadata until the group's target is of its newest epoch: whoever computes it
-reads the reason.
+reads the reason. Where the broker assigns, nobody reads it: it begins no epoch, and stays until a
+member has computed a target. If it did not, the member, which says it again as no epoch follows,
+would have it written each time.
 
 The metadata of a group is bounded, and what waits has its room from the heartbeat on that brought
 it. A newcomer for which there is no room is refused, and so is another offer. A member that makes
@@ -117,10 +119,14 @@ def assignor_change_or_none(
 def with_unread_reasons(group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat) -> Beat:
     """Return a heartbeat whose assignors have the saved reasons, too, unless a target knows them.
 
-    A target that is older than the group's epoch may have been begun before they came.
+    A target that is older than the group's epoch may have been begun before they came, and one that
+    the broker has computed knows none.
     """
     sent, saved = beat.client_assignors, member.metadata.client_assignors
-    is_read = group.saved.assignment_epoch == group.saved.epoch
+    is_read = (
+        group.saved.client_assignor is not None
+        and group.saved.assignment_epoch == group.saved.epoch
+    )
     if sent is None or is_read or offer_of(sent) != offer_of(saved):
         return beat
     return beat._replace(client_assignors=with_reasons(sent, saved))
