@@ -3,11 +3,15 @@
 They are values: what the group does meanwhile changes nothing in them.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from apportion.coord import records
-from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.units import UnitArray
+
+if TYPE_CHECKING:
+    from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+    from apportion.coord.consumer.units import UnitArray
 
 
 class AskedMembers(NamedTuple):
