@@ -157,10 +157,15 @@ def run_all(
 def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
     """Run the unit tests on every mutant. They must pass without one."""
     state = digest(ROOT, ("src/apportion", "tests"))
-    if all(is_known(findings.row(mutant), "tests", state) for mutant in mutants):
+    rooms = {
+        mutant.room: None
+        for mutant in mutants
+        if not is_known(findings.row(mutant), "tests", state)
+    }
+    if not rooms:
         return
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
-        sound = Tree(ROOT, Path(directory) / "sound").tests(None, limit_s=TESTS_LIMIT_S)
+        sound = Tree(ROOT, Path(directory) / "sound").sound_tests(rooms, TESTS_LIMIT_S)
     if sound["killed"]:
         raise SystemExit(
             f"mutants: the unit tests must pass before mutants are tried; {sound['what']} does not."

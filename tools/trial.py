@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tools.mutation import ROOMS, Mutant
+from tools.mutation import Mutant
 
 STARTS_SPARK = re.compile(
     r"\bSparkSession\b|tests\.spark\.(connect_server|harness|queries|secured_pipeline)\b"
@@ -149,12 +149,21 @@ class Tree:
         finally:
             file.write_text(before)
 
-    def tests(self, mutant: Mutant | None, limit_s: float, suspect: str = "") -> Finding:
-        """Run the unit tests, and return whether one fails, and which.
+    def sound_tests(self, rooms: Iterable[str], limit_s: float) -> Finding:
+        """Run the unit tests of these packages on the code as it is, as `tests` does."""
+        return self._tests(None, self.sound_parts(rooms), limit_s)
+
+    def tests(self, mutant: Mutant, limit_s: float, suspect: str = "") -> Finding:
+        """Run the unit tests of the mutant's package, and return whether one fails, and which.
 
         limit_s: of processor time, of each of the parts that `parts` gives. suspect: a test that is
         run before all others if it still exists.
         """
+        return self._tests(mutant, self.parts(mutant), limit_s, suspect)
+
+    def _tests(
+        self, mutant: Mutant | None, parts: list[list[str]], limit_s: float, suspect: str = ""
+    ) -> Finding:
         options = [
             "-x",
             "-q",
@@ -169,7 +178,7 @@ class Tree:
         ]
         seconds = 0.0
         suspected = self._function_or_none(suspect)
-        for files in [*([[suspected]] if suspected else []), *self.parts(mutant)]:
+        for files in [*([[suspected]] if suspected else []), *parts]:
             found = self._found(mutant, TEST, [*options, *files], limit_s, _failed_test)
             seconds += found["seconds"]
             # A suspect that pytest does not find, or that fails for another reason, proves nothing.
@@ -185,33 +194,44 @@ class Tree:
         is_there = function and path.is_file() and f"def {function}(" in path.read_text()
         return f"{file}::{function}" if is_there else None
 
-    def parts(self, mutant: Mutant | None) -> list[list[str]]:
-        """Return the tests of the mutant's package (for None: of all), in parts to be run in turn.
+    def sound_parts(self, rooms: Iterable[str]) -> list[list[str]]:
+        """Return the tests of these packages, a part for each: those that a mutant there is given.
+
+        What starts Spark is among them.
+        """
+        return self._named([self._test_files(room) for room in rooms])
+
+    def parts(self, mutant: Mutant) -> list[list[str]]:
+        """Return the tests of the mutant's package, in parts to be run in turn.
 
         Files that name the mutant's module are first, then the others. What starts Spark is run
-        only where it names the module. In a part, scripts are first, properties last.
+        only where it names the module.
         """
-        rooms = (mutant.room,) if mutant else ROOMS
-        files = sorted(
+        files = self._test_files(mutant.room)
+        names = _names(mutant.module)
+        related = [file for file in files if names.search(file.read_text())]
+        sessions = [file for file in files if STARTS_SPARK.search(file.read_text())]
+        return self._named(
+            [
+                [file for file in related if file not in sessions],
+                [file for file in related if file in sessions],
+                [file for file in files if file not in related and file not in sessions],
+            ]
+        )
+
+    def _test_files(self, room: str) -> list[Path]:
+        """Return the test files of a package: scripts are first, properties last."""
+        return sorted(
             (
                 file
-                for room in rooms
                 for file in (self.directory / "tests" / room).glob("test_*.py")
                 if file.name not in LEFT_OUT
             ),
             key=lambda file: ("script" not in file.name, "law" in file.name, file),
         )
-        if mutant is None:
-            parts = [[file for file in files if file.parent.name == room] for room in rooms]
-        else:
-            names = _names(mutant.module)
-            related = [file for file in files if names.search(file.read_text())]
-            sessions = [file for file in files if STARTS_SPARK.search(file.read_text())]
-            parts = [
-                [file for file in related if file not in sessions],
-                [file for file in related if file in sessions],
-                [file for file in files if file not in related and file not in sessions],
-            ]
+
+    def _named(self, parts: list[list[Path]]) -> list[list[str]]:
+        """Return the parts that are not empty, as pytest is given them."""
         return [
             [file.relative_to(self.directory).as_posix() for file in part] for part in parts if part
         ]

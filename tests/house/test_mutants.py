@@ -167,7 +167,7 @@ def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path: Pat
     findings = []
     for each in (missed, seen, None, missed):
         if each is None:
-            findings.append(tree.tests(None, limit_s=60))
+            findings.append(tree.sound_tests(["coord"], limit_s=60))
         else:
             with tree.holding(each):
                 findings.append(tree.tests(each, limit_s=60))
@@ -243,7 +243,8 @@ def test_files_naming_the_module_run_first_and_other_spark_sessions_not_at_all(
     )
     on_files = [["tests/spark/test_query.py"], ["tests/spark/test_files.py"]]
     assert (tree.parts(files), tree.parts(others)) == (on_files, [["tests/spark/test_files.py"]])
-    assert sorted(chain(*tree.parts(None))) == sorted(chain(*on_coord, *on_files))
+    for rooms, given in ((["coord"], on_coord), (["coord", "spark"], [*on_coord, *on_files])):
+        assert sorted(chain(*tree.sound_parts(rooms))) == sorted(chain(*given))
 
 
 def test_a_mutant_without_end_is_killed_by_the_time_limit(tmp_path: Path) -> None:
