@@ -140,6 +140,9 @@ UNUSABLE = f"{REFUSALS}test_a_certificate_that_cannot_be_used_stops_the_start_in
 
 BROKER = {
     "advertised.listeners": f"{SERVER}test_clients_are_told_the_address_that_is_advertised",
+    "apportion.assignor.offload.size": (
+        "coord/test_large_groups.py::test_a_group_is_large_by_its_members_and_partitions_together"
+    ),
     "apportion.assignor.timeout.ms": (
         "coord/test_custom_assignors.py::test_a_late_answer_is_dropped"
     ),
