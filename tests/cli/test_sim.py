@@ -307,6 +307,7 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(
         "seconds": 5,
         "heartbeat_ms": 500,
         "assignment_interval_ms": 250,
+        "offload_size": 30,
         "heartbeat_budget": 40,
         "session_ms": 4_000,
         "rebalance_ms": 5_000,
