@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from apportion.errors import Refused
 from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.queries import ExistingTopics
@@ -89,13 +88,10 @@ def _topic_names(value: str) -> tuple[str, ...]:
 
 
 def _checked_expression(value: str) -> str:
-    from apportion.coord.consumer.expressions import check_expression
+    from apportion.coord.consumer.expressions import expression_fault_or_none
 
-    try:
-        check_expression(value)
-    except Refused as refused:
-        why = refused.why.replace("SubscribedTopicRegex", "it")
-        raise OptionError(f"option subscribePattern is {value!r}: {why}") from None
+    if (fault := expression_fault_or_none(value)) is not None:
+        raise OptionError(f"option subscribePattern is {value!r}: it is {fault}.")
     return value
 
 
