@@ -39,7 +39,6 @@ from apportion.spark.options.values import (
     bootstrap_servers,
     by_lower_name,
     duration_ms,
-    option_error,
     parsed,
     refuse_uncommitted_reads,
     required_text,
@@ -268,14 +267,8 @@ class SourceOptions:
         )
         topics = topic_option(values)
         bootstrap = bootstrap_servers(values)
-        try:
-            starting = stream_start(values, value_of, topics)
-            security = query_security(values)
-        except OptionError:
-            raise
-        except ValueError as error:
-            # Without its cause, which may show a secret.
-            raise option_error(error) from None
+        starting = stream_start(values, value_of, topics)
+        security = query_security(values)
         least, most = _parse_batch_sizes(value_of)
         if classic:
             names = (
