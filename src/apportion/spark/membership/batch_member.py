@@ -13,6 +13,7 @@ from typing import ClassVar
 from uuid import uuid4
 
 from apportion.client.cluster import Cluster
+from apportion.client.cluster_answers import matching_topics
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
 from apportion.client.members import new_member
@@ -39,7 +40,6 @@ from apportion.spark.membership.client_ids import member_client_id
 from apportion.spark.membership.fixed_assignment import FixedAssignment
 from apportion.spark.monitoring.rebalance_lines import GroupName, RebalanceLines
 from apportion.spark.monitoring.source_report import LogPosition, ReportedMember, SourceReport
-from apportion.spark.options.chosen_topics import matching_topics
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.processes import handover, stop_requests
 from apportion.spark.processes.stop_requests import StopAnswer, StopRequest

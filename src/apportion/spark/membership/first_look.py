@@ -12,12 +12,10 @@ from apportion.drive.notes import log_note
 from apportion.machine import Note
 from apportion.member.batch import first_look
 from apportion.member.batch.first_look import FirstLook
-from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.records.queries import FetchRecords
 from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import run_rule
-from apportion.spark.options.chosen_topics import matching_topics
 from apportion.spark.options.stream import SourceOptions
 
 log = logging.getLogger("apportion.spark")
@@ -51,7 +49,6 @@ ANSWERS: ClusterAnswers = {
     Note: lambda _cluster, group, note: log_note(log, note, group),
     ReadClock: lambda cluster, _group, query: cluster.answer(query),
     Pause: lambda cluster, _group, query: cluster.answer(query),
-    MatchingTopics: lambda cluster, _group, query: matching_topics(cluster, query.expression),
     FetchRecords: lambda cluster, _group, query: cluster.fetch(
         query.positions, max_wait_ms=query.max_wait_ms
     ),
