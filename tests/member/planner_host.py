@@ -231,9 +231,9 @@ def working(host: PlannerHost, *partitions: TopicIdPartition) -> Any:
     """A member that has planned its first batch over these partitions; with it that batch."""
     host.sees(target=held(*partitions))
     planner = make_planner()
-    return planner, host.attempt(planner.plan_next(BEGUN, None))
+    return planner, host.attempt(planner.plan_next(BEGUN))
 
 
 def asked(host: PlannerHost, planner: BatchPlanner | None = None) -> Any:
     """The span that asks the writers, of a query that begins."""
-    return host.attempt((planner or make_planner()).plan_next(EMPTY_SPAN, None))
+    return host.attempt((planner or make_planner()).plan_next(EMPTY_SPAN))

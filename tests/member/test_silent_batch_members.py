@@ -21,7 +21,7 @@ def host() -> PlannerHost:
 def test_a_session_that_was_silent_for_exactly_its_length_still_holds(host: PlannerHost) -> None:
     planner, first = working(host, P0)
     host.now_ms = 1_000 + SESSION_MS
-    assert host.attempt(planner.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first)) is first
 
 
 def test_a_session_timeout_that_was_lowered_holds_for_a_member_that_was_silent(
@@ -30,12 +30,12 @@ def test_a_session_timeout_that_was_lowered_holds_for_a_member_that_was_silent(
     host.session_ms = 45_000
     planner, first = working(host, P0)
     host.now_ms = 1_000 + host.view.heartbeat_interval_ms
-    assert host.attempt(planner.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first)) is first
     assert GroupSetting(SESSION_SETTINGS[0]) not in host.asked
     host.session_ms = 2_000
     host.now_ms = 1_000 + 2_001
     with pytest.raises(NotReady, match="no heartbeat for 2000 ms"):
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
 
 
 @pytest.mark.parametrize(

@@ -195,11 +195,11 @@ def where_a_restarted_source_begins() -> Any:
 def where_a_query_with_another_sink_begins() -> Any:
     host, query = PlannerHost(), make_planner()
     host.offsets, host.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
-    question = host.attempt(query.plan_next(EMPTY_SPAN, None))
+    question = host.attempt(query.plan_next(EMPTY_SPAN))
     host.report = WriterReport(("/lake/t",))
     host.sees(target=held(P0_OF_T))
     try:
-        return host.attempt(query.plan_next(question, None)).ranges[P0_OF_T]
+        return host.attempt(query.plan_next(question)).ranges[P0_OF_T]
     except AnotherSink:
         return "nowhere"
 

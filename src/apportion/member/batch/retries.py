@@ -24,6 +24,7 @@ from apportion.machine import Note
 from apportion.member.batch import retry_limits
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.plan import ReadLimits
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     AwaitNewTarget,
@@ -175,15 +176,15 @@ class BatchRetries:
         now_ms = yield from self._read_time_ms()
         yield from self._warn_of_long_batch(now_ms)
         limit_ms = int(retry_limits.NO_PROGRESS_TIMEOUT_S * 1000)
-        least = 0 if reads_all else self._least_offsets(now_ms)
+        limits = ReadLimits(
+            limit, 0 if reads_all else self._least_offsets(now_ms), self._end_limits
+        )
         while True:
             yield PollMembership()
             try:
                 # The whole plan is made anew in each attempt: the planner keeps a state from which
                 # it can go on.
-                following: Span = yield from self._planner.plan_next(
-                    previous, limit, self._end_limits, least
-                )
+                following: Span = yield from self._planner.plan_next(previous, limits)
                 if self._is_end(previous, following):
                     yield from self._planner.require_full_assignment(now_ms + limit_ms, limit_ms)
             except (NotReady, Refused, Unanswerable) as error:
