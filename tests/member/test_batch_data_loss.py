@@ -10,6 +10,7 @@ from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import BatchOwnership
 from apportion.member.batch.queries import NotReady
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -86,7 +87,7 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
     host.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
     host.starts[other], host.ends[other] = 0, 20
     host.sees(target=held(P0, other))
-    planner = make_planner(topics=("t", "u"), fail_on_data_loss=False)
+    planner = make_planner(topics=TopicChoice(("t", "u")), fail_on_data_loss=False)
     first = host.attempt(planner.plan_next(BEGUN))
     host.topics = Topics([Topic("u", OTHER_ID, 1)])
     host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: Unanswerable()}

@@ -6,6 +6,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.queries import StartMembership
 from apportion.member.batch.retries import BatchRetries, QuerySettings
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.membership import MembershipState
 from apportion.member.queries import CommitOffsets, ExistingTopics, FetchCommitted, ReadMembership
@@ -25,7 +26,9 @@ from tests.member.planner_host import (
 )
 
 REPORT = WriterReport(TABLE, adopt=False, has_records=True, rewind={})
-SETTINGS = QuerySettings("g", "b:9092", ("t",), classic=False, max_poll_interval_ms=300_000)
+SETTINGS = QuerySettings(
+    "g", "b:9092", TopicChoice(("t",)), classic=False, max_poll_interval_ms=300_000
+)
 
 
 def uncommitted(why: str) -> Note:

@@ -9,6 +9,7 @@ from apportion.member.assignors.serde import encode_assignment, encode_subscript
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import AssignmentIncomplete
 from apportion.member.batch.queries import MatchingTopics, NotReady
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.classic.described import (
     DescribedAssignment,
     from_described_group,
@@ -47,7 +48,7 @@ def host() -> PlannerHost:
 
 def owns_all(host: PlannerHost, *, classic: bool) -> Rule[bool]:
     return BatchGroup(
-        "g", ("t",), classic_session_ms=45_000 if classic else None
+        "g", TopicChoice(("t",)), classic_session_ms=45_000 if classic else None
     ).has_full_assignment(host.view)
 
 
@@ -60,7 +61,7 @@ class PatternHost(PlannerHost):
 
 def test_a_share_is_not_whole_before_all_that_the_pattern_matches_has_an_owner() -> None:
     host = PatternHost()
-    group = BatchGroup("g", (), classic_session_ms=None, expression="t+")
+    group = BatchGroup("g", TopicChoice(expression="t+"), classic_session_ms=None)
     host.sees(target=held(P0, P1))
     host.stood = described(P0, P1)
     assert not host.attempt(group.has_full_assignment(host.view))

@@ -9,6 +9,7 @@ from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.offset_times import NoRecordAtTime, OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.queries import CommitOffsets, ListOffsets
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import BEGUN, P0, P1, PlannerHost, held, read
@@ -36,7 +37,9 @@ class TimedHost(PlannerHost):
 def planner_from(times: OffsetTimes) -> BatchPlanner:
     starting = StartingOffsets(EARLIEST, times=times)
     return BatchPlanner(
-        BatchGroup("g", ("t",), classic_session_ms=None), checkpoint="c", starting=starting
+        BatchGroup("g", TopicChoice(("t",)), classic_session_ms=None),
+        checkpoint="c",
+        starting=starting,
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from apportion.coord.config import GroupSettings
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import BrokerSetting, GroupSetting, NotReady
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.rules import run_rule
 from tests.member.planner_host import P0, SESSION_MS, PlannerHost, working
 
@@ -50,7 +51,7 @@ def test_a_session_timeout_that_was_lowered_holds_for_a_member_that_was_silent(
 def test_a_classic_member_decides_its_session_timeout_and_a_setting_that_of_others(
     classic_session_ms: int | None, told: dict[str, str], asks: list[str], session_ms: int
 ) -> None:
-    group = BatchGroup("g", ("t",), classic_session_ms=classic_session_ms)
+    group = BatchGroup("g", TopicChoice(("t",)), classic_session_ms=classic_session_ms)
     asked: list[str] = []
 
     def answer(query: GroupSetting | BrokerSetting) -> str | None:

@@ -69,8 +69,6 @@ class Pauses(NamedTuple):
 class QuerySettings(NamedTuple):
     """The settings of one query: its group, its brokers as the user gave them, its topics.
 
-    expression: in place of the topics' names; "" for none.
-
     classic: the member speaks the classic protocol. max_poll_interval_ms: the time within which
     the query must ask for its next batch, also the member's rebalance timeout; None for a reader
     without a membership. least_offsets: fewer new offsets are not read until `longest_delay_ms`
@@ -79,18 +77,12 @@ class QuerySettings(NamedTuple):
 
     group_id: str
     servers: str
-    topics: tuple[str, ...]
+    topics: TopicChoice
     classic: bool
     max_poll_interval_ms: int | None
     pauses: Pauses = Pauses()
     least_offsets: int = 0
     longest_delay_ms: int = 0
-    expression: str = ""
-
-    @property
-    def choice(self) -> TopicChoice:
-        """The topics, or the expression in their place."""
-        return TopicChoice(self.topics, self.expression)
 
 
 class BatchRetries:
@@ -142,16 +134,18 @@ class BatchRetries:
             limit_s = retry_limits.end_limit_s(failure)
             yield from self._log(retry_limits.waiting_text(failure, limit_s))
             deadline = deadlines.setdefault(limit_s, RetryDeadline(began_ms, int(limit_s * 1000)))
-            choice = self._settings.choice
-            text = f"the ends of {choice} cannot be read: {failure}{retry_limits.remedy(failure)}"
+            text = (
+                f"the ends of {self._settings.topics} cannot be read: {failure}"
+                f"{retry_limits.remedy(failure)}"
+            )
             now_ms = yield from self._read_time_ms()
             yield AwaitNextAttempt(deadline.next_pause_ms(now_ms, MembershipFailed(text)))
 
     def _fetch_ends(self) -> Rule[dict[TopicIdPartition, int]]:
         """Return the present end of each partition; raise Refused for a topic that is missing."""
-        choice = self._settings.choice
-        existing = yield from choice.find_topics()
-        for name in choice.names:
+        topics = self._settings.topics
+        existing = yield from topics.find_topics()
+        for name in topics.names:
             if existing.named(name) is None:
                 raise Refused(
                     Code.UNKNOWN_TOPIC_OR_PARTITION,

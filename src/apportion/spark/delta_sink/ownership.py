@@ -15,7 +15,6 @@ from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.locations import local_table_or_none
 from apportion.member.batch.span import LostOffsets
-from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
     AnotherSink,
@@ -102,9 +101,8 @@ def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
     # A connection of its own, as below.
     cluster = Cluster(options.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=options.security)
     try:
-        choice = TopicChoice(options.topics, options.expression)
         partitions = run_rule(
-            choice.find_partitions(options.assigned),
+            options.topics.find_partitions(options.assigned),
             lambda query: ANSWERS[type(query)](cluster, options.group, query),
         )
         stored = cluster.committed_offsets(options.group, partitions)

@@ -12,7 +12,6 @@ from apportion.drive.notes import log_note
 from apportion.machine import Note
 from apportion.member.batch import first_look
 from apportion.member.batch.first_look import FirstLook
-from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.records.queries import FetchRecords
 from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import run_rule
@@ -32,7 +31,7 @@ def look_at_cluster(options: SourceOptions) -> None:
     look = FirstLook(
         options.group,
         options.bootstrap,
-        TopicChoice(options.topics, options.expression),
+        options.topics,
         options.assigned,
     )
     try:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from apportion.member.batch.plan import StartingOffsets
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.settings import (
     CLIENT_ID,
     GROUP_PROTOCOL,
@@ -230,8 +231,7 @@ class SourceOptions:
     bootstrap: str
     security: ClientSecurity
     group: str
-    topics: tuple[str, ...]
-    expression: str
+    topics: TopicChoice
     assigned: tuple[tuple[str, int], ...] | None
     instance_id: str | None
     classic: bool
@@ -283,8 +283,7 @@ class SourceOptions:
             bootstrap=bootstrap,
             security=security,
             group=group,
-            topics=topics.topics.names,
-            expression=topics.topics.expression,
+            topics=topics.topics,
             assigned=topics.partitions,
             instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,
