@@ -15,8 +15,9 @@ from apportion.assign.by_name import ClusterTopics, Given, by_topic
 from apportion.coord.shard import SettingsChanged
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
+from apportion.member.batch.fences import admit_range
 from apportion.member.batch.plan import LogBounds, PlanInput, plan_batch
-from apportion.member.batch.span import EMPTY_SPAN, admit_range, sorted_span
+from apportion.member.batch.span import EMPTY_SPAN, sorted_span
 from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings

@@ -4,7 +4,7 @@ The table itself stores, for each group and Kafka partition, the next offset tha
 partition's fence, kept as an app transaction of Delta's log (`txn`). A batch goes this way:
 
 1. Read the fences from a fresh snapshot of the table, and admit of each partition's offset range
-   only what lies at or above its fence (`member.batch.span.admit_range`).
+   only what lies at or above its fence (`member.batch.fences.admit_range`).
 2. Executors write the admitted rows to Parquet files where the rows are (`delta_sink/files.py`). No
    row passes through the driver.
 3. The driver commits all files and the moved fences in one transaction. Delta refuses it if another
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
+from apportion.member.batch.fences import LostOffsets, RangeAdmission, admit_range
 from apportion.spark.delta_sink.connect_query import ConnectQuery
 from apportion.spark.delta_sink.files import (
     SOURCE_COLUMNS,

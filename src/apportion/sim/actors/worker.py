@@ -11,12 +11,13 @@ from typing import Any
 
 from apportion.member import queries
 from apportion.member.batch import queries as batch_queries
+from apportion.member.batch.fences import admit
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.retries import BatchRetries, Pauses, QuerySettings
-from apportion.member.batch.span import EMPTY_SPAN, Span, admit
+from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.configs import SettingQuery

@@ -14,7 +14,7 @@ from apportion.client.cluster_answers import ANSWERS
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.locations import local_table_or_none
-from apportion.member.batch.span import LostOffsets
+from apportion.member.batch.fences import LostOffsets
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
     AnotherSink,
