@@ -166,15 +166,7 @@ class GroupAdmission:
         is_own = previous == self.last_planned
         if is_own and not previous.question_number and previous != self._confirmed:
             if missing := sinks_without_report(previous, report):
-                # A sink whose writer was not called would miss these records for good.
-                yield Note(
-                    "warning",
-                    f"the last batch was not given to {sink_names(missing)}: the writers "
-                    "are asked for their sinks, and the batch is planned again",
-                )
-                starts = {partition: start for partition, (start, _) in previous.ranges.items()}
-                again = rewound(previous, starts)
-                return (yield from self._leave_and_ask(again, report, previous.sinks or ()))
+                return (yield from self._plan_again(previous, report, missing))
             self._confirmed = previous
         if previous.sinks is not None and report.adopt and report.sinks not in ((), previous.sinks):
             # The user gives the group to a query whose sinks have changed since the last batch.
@@ -186,6 +178,29 @@ class GroupAdmission:
         self.commit_metadata = metadata_of(sinks)
         if self.may_join:
             return None
+        return (yield from self._join_or_ask(previous, report, sinks, is_own=is_own))
+
+    def _plan_again(self, previous: Span, report: WriterReport, missing: Sinks) -> Rule[Span]:
+        """Return what to ask, to plan the last batch again: it was not given to these sinks.
+
+        Without that, a sink whose writer was not called would miss these records for good.
+        """
+        yield Note(
+            "warning",
+            f"the last batch was not given to {sink_names(missing)}: the writers "
+            "are asked for their sinks, and the batch is planned again",
+        )
+        starts = {partition: start for partition, (start, _) in previous.ranges.items()}
+        again = rewound(previous, starts)
+        return (yield from self._leave_and_ask(again, report, previous.sinks or ()))
+
+    def _join_or_ask(
+        self, previous: Span, report: WriterReport, sinks: Sinks, *, is_own: bool
+    ) -> Rule[Span | None]:
+        """Let the member join the group if it is this query's; else return the span to ask about.
+
+        is_own: this process has planned `previous`. Raises as `check_answer` does.
+        """
         if (
             previous.question_number
             and not is_own
