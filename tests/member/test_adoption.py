@@ -6,7 +6,7 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.admission import CLAIM_GRACE_MS
+from apportion.member.batch.awaited_members import CLAIM_GRACE_MS
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import NotReady
 from apportion.member.batch.span import Span
