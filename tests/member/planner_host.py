@@ -16,6 +16,7 @@ from apportion.member.batch.queries import (
     StartMembership,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.batch.writer_reports import NO_REPORT
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery, DescribeGroupsQuery
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
@@ -215,15 +216,15 @@ class PlannerHost:
         raise AssertionError(ask)
 
 
+ONE_TOPIC = TopicChoice(("t",))
+
+
 def make_planner(
     otherwise: int = EARLIEST,
-    topics: tuple[str, ...] = ("t",),
-    expression: str = "",
+    topics: TopicChoice = ONE_TOPIC,
     **given: Any,
 ) -> BatchPlanner:
-    group = BatchGroup(
-        "g", topics, classic_session_ms=None, expression=expression, servers="b:9092"
-    )
+    group = BatchGroup("g", topics, classic_session_ms=None, servers="b:9092")
     return BatchPlanner(group, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
@@ -231,9 +232,9 @@ def working(host: PlannerHost, *partitions: TopicIdPartition) -> Any:
     """A member that has planned its first batch over these partitions; with it that batch."""
     host.sees(target=held(*partitions))
     planner = make_planner()
-    return planner, host.attempt(planner.plan_next(BEGUN, None))
+    return planner, host.attempt(planner.plan_next(BEGUN))
 
 
 def asked(host: PlannerHost, planner: BatchPlanner | None = None) -> Any:
     """The span that asks the writers, of a query that begins."""
-    return host.attempt((planner or make_planner()).plan_next(EMPTY_SPAN, None))
+    return host.attempt((planner or make_planner()).plan_next(EMPTY_SPAN))

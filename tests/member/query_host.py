@@ -13,6 +13,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.retries import BatchRetries, QuerySettings
 from apportion.member.batch.span import Span
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.queries import ListOffsets, PollMembership
 from tests.member.planner_host import BEGUN, P0, PlannerHost, held, make_planner
 
@@ -36,17 +37,16 @@ class QueryHost(PlannerHost):
     ) -> None:
         super().__init__()
         self.sees(target=held(P0))
-        topics = () if expression else ("t",)
+        topics = TopicChoice(expression=expression) if expression else TopicChoice(("t",))
         made = QuerySettings(
             "g",
             "b:9092",
             topics,
-            expression=expression,
             classic=classic,
             max_poll_interval_ms=poll_interval_ms,
             **settings,  # type: ignore[arg-type]  # the pauses are none of them
         )
-        self.retries = BatchRetries(make_planner(topics=topics, expression=expression), made)
+        self.retries = BatchRetries(make_planner(topics=topics), made)
         self.failure: Exception = AssertionError("no failure")
         self.failing_until_ms = 0
         self.waits: list[int] = []

@@ -44,14 +44,14 @@ def host() -> PlannerHost:
 
 def asked(host: PlannerHost, planner: BatchPlanner, report: WriterReport = MINE) -> Any:
     """The question of a new query, which its writers have answered so."""
-    question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
+    question = host.attempt(planner.plan_next(EMPTY_SPAN))
     host.report = report
     return question
 
 
 def waits(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
     with pytest.raises(NotReady, match="have not reported which sink they write to"):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
     assert host.joins == 0
 
 
@@ -83,7 +83,7 @@ def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
     waits(host, planner, question)
     host.offsets = {P1: 0}
     host.sees(target=held(P0))
-    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(planner.plan_next(question)) == read("c", {P0: (0, 10)})
     assert LOOK_AT_GROUP not in host.asked
 
 
@@ -94,7 +94,7 @@ def test_a_newcomer_waits_until_the_members_are_gone(host: PlannerHost) -> None:
     waits(host, planner, question)
     host.members = ()
     host.sees(target=held(P0))
-    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(planner.plan_next(question)) == read("c", {P0: (0, 10)})
 
 
 def test_a_newcomer_waits_on_for_members_that_are_assigned_nothing(host: PlannerHost) -> None:
@@ -107,7 +107,7 @@ def test_a_newcomer_waits_on_for_members_that_are_assigned_nothing(host: Planner
     waits(host, planner, question)
     waits_for_a_session(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
 
 
 def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_grace(
@@ -123,7 +123,7 @@ def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_gr
         match=r"members \(1: another at 127.0.0.1\) that have not reported which.*"
         r"writes to /lake/t.*group of its own",
     ):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
     assert (host.joins, host.offsets, host.asked[-1]) == (
         0,
         {},
@@ -137,7 +137,7 @@ def test_of_many_members_that_claim_nothing_the_first_are_named(host: PlannerHos
     question = asked(host, planner)
     named = "4: a at 127.0.0.1, b at 127.0.0.1, c at 127.0.0.1, ..."
     with pytest.raises(NotReady, match=re.escape(f"it has members ({named}) that have not")):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
 
 
 def test_the_clients_that_a_newcomer_waits_for_are_escaped_and_cut(
@@ -148,7 +148,7 @@ def test_the_clients_that_a_newcomer_waits_for_are_escaped_and_cut(
     question = asked(host, planner)
     named = "1: \\x1b[2J" + "x" * 46 + "... at 127.0.0.1"
     with pytest.raises(NotReady, match=re.escape(f"it has members ({named}) that have not")):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
 
 
 def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHost) -> None:
@@ -165,7 +165,7 @@ def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHo
         stands_still(host, patcher)
         waits(host, planner, question)  # it may have named its sink meanwhile
     with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
 
 
 def test_a_newcomer_whose_looks_are_slow_is_refused_too(host: PlannerHost) -> None:
@@ -177,7 +177,7 @@ def test_a_newcomer_whose_looks_are_slow_is_refused_too(host: PlannerHost) -> No
         for _ in range(3):
             waits(host, planner, question)
         with pytest.raises(AnotherSink, match="have not reported"):
-            host.attempt(planner.plan_next(question, None))
+            host.attempt(planner.plan_next(question))
 
 
 def test_a_newcomer_with_a_long_trigger_interval_is_refused_after_twice_the_time(
@@ -190,7 +190,7 @@ def test_a_newcomer_with_a_long_trigger_interval_is_refused_after_twice_the_time
         waits(host, planner, question)
         host.now_ms += 10_000
     with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
 
 
 def test_a_long_gap_between_two_looks_counts_as_a_short_one(host: PlannerHost) -> None:
@@ -207,7 +207,7 @@ def test_a_long_gap_between_two_looks_counts_as_a_short_one(host: PlannerHost) -
     host.now_ms += 1
     waits(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
 
 
 def test_the_time_of_looks_that_failed_counts_as_a_gap(host: PlannerHost) -> None:
@@ -219,12 +219,12 @@ def test_the_time_of_looks_that_failed_counts_as_a_gap(host: PlannerHost) -> Non
         host.now_ms += 1_000
         host.obstacles = {0: failure}
         with pytest.raises(type(failure)):
-            host.attempt(planner.plan_next(question, None))
+            host.attempt(planner.plan_next(question))
     for gap_ms in (0, SESSION_MS, 1):
         host.now_ms += gap_ms
         waits(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
 
 
 def test_the_time_of_a_member_begins_anew_once_the_coordinator_may_have_restarted(
@@ -240,7 +240,7 @@ def test_the_time_of_a_member_begins_anew_once_the_coordinator_may_have_restarte
     waits(host, planner, question)
     waits_for_a_session(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
 
 
 def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) -> None:
@@ -262,11 +262,11 @@ def test_a_writer_with_proof_or_without_need_of_it_does_not_wait(
     host.sees(target=held() if proof == "no topic" else held(P0))
     planner = make_planner()
     before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
-    question = host.attempt(planner.plan_next(before, None))
+    question = host.attempt(planner.plan_next(before))
     host.report = (
         NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
     )
-    assert host.attempt(planner.plan_next(question, None)).question_number == 0
+    assert host.attempt(planner.plan_next(question)).question_number == 0
     assert LOOK_AT_GROUP not in host.asked
 
 
@@ -287,7 +287,7 @@ def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
     with pytest.raises(
         AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"
     ):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
     assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
@@ -298,7 +298,7 @@ def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_
     planner = make_planner()
     question = asked(host, planner)
     host.sees(target=held(P0, P1))
-    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
+    assert host.attempt(planner.plan_next(question)) == read("c", {P0: (0, 10), P1: (0, 10)})
     assert host.stored(P1) == OffsetAndMetadata(0, CLAIM)
 
 
@@ -316,7 +316,7 @@ def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_u
 
     host.answer = answer  # type: ignore[method-assign]
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        host.attempt(planner.plan_next(question, None))
+        host.attempt(planner.plan_next(question))
     assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
 
 
@@ -326,11 +326,11 @@ def test_a_query_without_a_sink_looks_for_claims_exactly_when_the_group_changed(
     planner = make_planner()
     question = asked(host, planner, NO_REPORT)
     host.sees(target=held(P0))
-    batch = host.attempt(planner.plan_next(question, None))
+    batch = host.attempt(planner.plan_next(question))
     host.offsets[P1], host.metadata[P1] = 0, OTHERS
-    assert host.attempt(planner.plan_next(batch, None)) is batch
+    assert host.attempt(planner.plan_next(batch)) is batch
     assert not [ask for ask in host.asked if isinstance(ask, FetchCommitted | StartMembership)]
     host.sees(epoch=4, owned=held(P0))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        host.attempt(planner.plan_next(batch, None))
+        host.attempt(planner.plan_next(batch))
     assert not [ask for ask in host.asked if isinstance(ask, CommitOffsets)]

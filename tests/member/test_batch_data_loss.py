@@ -10,6 +10,7 @@ from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import BatchOwnership
 from apportion.member.batch.queries import NotReady
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -51,7 +52,7 @@ def test_a_deleted_topic_is_data_loss(host: PlannerHost) -> None:
     host.topics = Topics()
     host.sees(target=held())
     with pytest.raises(DataLoss) as loss:
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
     assert str(loss.value) == f"{GONE}. Set failOnDataLoss to false to go on without these records."
 
 
@@ -60,11 +61,11 @@ def test_without_fail_on_data_loss_a_recreated_topic_is_noted_and_read_from_star
 ) -> None:
     host.sees(target=held(P0))
     planner = make_planner(LATEST, fail_on_data_loss=False)
-    first = host.attempt(planner.plan_next(BEGUN, None))
+    first = host.attempt(planner.plan_next(BEGUN))
     new = TopicIdPartition("t", OTHER_ID, 0)
     host.topics, host.starts, host.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
     host.sees(target=held(new))
-    assert host.attempt(planner.plan_next(first, None)) == read("c", {new: (0, 5)})
+    assert host.attempt(planner.plan_next(first)) == read("c", {new: (0, 5)})
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(new)),
@@ -86,12 +87,12 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
     host.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
     host.starts[other], host.ends[other] = 0, 20
     host.sees(target=held(P0, other))
-    planner = make_planner(topics=("t", "u"), fail_on_data_loss=False)
-    first = host.attempt(planner.plan_next(BEGUN, None))
+    planner = make_planner(topics=TopicChoice(("t", "u")), fail_on_data_loss=False)
+    first = host.attempt(planner.plan_next(BEGUN))
     host.topics = Topics([Topic("u", OTHER_ID, 1)])
     host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: Unanswerable()}
     with pytest.raises(Unanswerable):
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
     assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10, other: 20}, 1, CLAIM),
@@ -101,14 +102,14 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
         ResolveTopicNames(held(P0, other)),  # the group has not heard of it yet
     ]
     assert planner.ownership == BatchOwnership(1, {other: None})
-    assert host.attempt(planner.plan_next(first, None)) == read("c", {other: (20, 20)})
+    assert host.attempt(planner.plan_next(first)) == read("c", {other: (20, 20)})
 
 
 def test_offsets_deleted_unread_are_data_loss(host: PlannerHost) -> None:
     planner, first = working(host, P0)
     host.starts[P0], host.ends[P0] = 15, 20
     with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
     assert planner.ownership == BatchOwnership(1, {P0: None})
 
 
@@ -117,7 +118,7 @@ def test_a_shorter_log_of_a_recreated_topic_waits_until_the_group_learns_of_it(
 ) -> None:
     host.sees(target=held(P0))
     planner = make_planner(fail_on_data_loss=False)
-    first = host.attempt(planner.plan_next(BEGUN, None))
+    first = host.attempt(planner.plan_next(BEGUN))
     host.ends[P0] = 2  # offsets are asked for by name: those of the new topic
 
     def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
@@ -125,7 +126,7 @@ def test_a_shorter_log_of_a_recreated_topic_waits_until_the_group_learns_of_it(
 
     host.answer = answer  # type: ignore[method-assign]
     with pytest.raises(NotReady, match="the group does not know yet that topic t was deleted"):
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
     assert host.asked[-1] == Note(
         "warning", f"{GONE}; failOnDataLoss is false, so the query goes on"
     )

@@ -6,6 +6,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.queries import StartMembership
 from apportion.member.batch.retries import BatchRetries, QuerySettings
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.membership import MembershipState
 from apportion.member.queries import CommitOffsets, ExistingTopics, FetchCommitted, ReadMembership
@@ -25,7 +26,9 @@ from tests.member.planner_host import (
 )
 
 REPORT = WriterReport(TABLE, adopt=False, has_records=True, rewind={})
-SETTINGS = QuerySettings("g", "b:9092", ("t",), classic=False, max_poll_interval_ms=300_000)
+SETTINGS = QuerySettings(
+    "g", "b:9092", TopicChoice(("t",)), classic=False, max_poll_interval_ms=300_000
+)
 
 
 def uncommitted(why: str) -> Note:
@@ -54,7 +57,7 @@ def test_the_last_batch_is_committed_and_nothing_is_planned(host: PlannerHost) -
 def test_a_batch_that_one_of_its_writers_was_not_given_is_not_committed(host: PlannerHost) -> None:
     host.sees(target=held(P0))
     planner = make_planner()
-    first = host.attempt(planner.plan_next(BEGUN._replace(sinks=("/lake/t", "/lake/u")), None))
+    first = host.attempt(planner.plan_next(BEGUN._replace(sinks=("/lake/t", "/lake/u"))))
     host.report = REPORT
     assert host.attempt(planner.commit_last(first)) is False
     assert host.offsets == {P0: 0}
@@ -93,7 +96,7 @@ def test_a_rewind_of_the_writers_is_committed_before_the_member_leaves(host: Pla
     planner, first = working(host, P0)
     host.ends[P0] = 15
     host.report = REPORT
-    second = host.attempt(planner.plan_next(first, None))
+    second = host.attempt(planner.plan_next(first))
     assert host.offsets == {P0: 10}
     host.report = REPORT._replace(rewind={P0: 4})
     assert host.attempt(planner.commit_last(second)) is True
@@ -115,7 +118,7 @@ def test_a_query_without_a_known_sink_commits_nothing_in_a_group_that_was_claime
     host.metadata[P0] = ""
     planner = make_planner()
     begun = BEGUN._replace(sinks=())
-    first = host.attempt(planner.plan_next(begun, None))
+    first = host.attempt(planner.plan_next(begun))
     host.offsets[P1], host.metadata[P1] = 3, CLAIM
     host.sees(epoch=4)
     assert host.attempt(BatchRetries(planner, SETTINGS).commit_last(first)) is False
@@ -128,7 +131,7 @@ def test_a_member_that_left_joins_again_with_its_next_plan(host: PlannerHost) ->
     host.attempt(planner.commit_last(first))
     host.ends[P0] = 12
     host.sees(owned=held(), state=MembershipState.RECONCILING)
-    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (10, 12)})
+    assert host.attempt(planner.plan_next(first)) == read("c", {P0: (10, 12)})
     assert host.asked[:3] == [
         ExistingTopics(("t",)),
         FetchCommitted(ALL, 0),

@@ -12,6 +12,7 @@ from apportion.member.batch.plan import (
     Gap,
     LogBounds,
     PlanInput,
+    ReadLimits,
     StartingOffsets,
     plan_batch,
     split_limit,
@@ -121,26 +122,28 @@ def test_caps_end_each_partition_for_good_and_what_has_no_cap_is_not_read() -> N
     previous = sorted_span("c", {P0: (0, 10), P1: (0, 10), P2: (0, 10)})
     logs = {P0: (0, 99), P1: (0, 99), P2: (0, 99)}
     assert plan_batch(
-        previous, plan_input(logs, kept={P0, P1, P2}, caps={P0: 15, P1: 9})
+        previous, plan_input(logs, kept={P0, P1, P2}, limits=ReadLimits(ends={P0: 15, P1: 9}))
     ).span == sorted_span("c", {P0: (10, 15), P1: (10, 10), P2: (10, 10)})
 
 
 def test_fewer_offsets_than_the_least_are_left_and_ownership_is_planned_all_the_same() -> None:
     previous = sorted_span("c", {P0: (0, 10)})
-    kept = plan_input({P0: (0, 14)}, kept={P0}, least=5)
+    kept = plan_input({P0: (0, 14)}, kept={P0}, limits=ReadLimits(least_offsets=5))
     assert plan_batch(previous, kept).span is previous
-    enough = plan_input({P0: (0, 15)}, kept={P0}, least=5)
+    enough = plan_input({P0: (0, 15)}, kept={P0}, limits=ReadLimits(least_offsets=5))
     assert plan_batch(previous, enough).span == sorted_span("c", {P0: (10, 15)})
-    gained = plan_input({P0: (0, 12), P1: (0, 2)}, kept={P0}, committed={P1: 0}, least=5)
+    gained = plan_input(
+        {P0: (0, 12), P1: (0, 2)}, kept={P0}, committed={P1: 0}, limits=ReadLimits(least_offsets=5)
+    )
     assert plan_batch(previous, gained).span == sorted_span("c", {P0: (10, 10), P1: (0, 0)})
 
 
 def test_a_limit_is_split_by_lag() -> None:
     previous = sorted_span("c", {P0: (0, 0), P1: (0, 0), P2: (0, 0)})
     logs = {P0: (0, 1000), P1: (0, 100), P2: (0, 1)}
-    assert plan_batch(previous, plan_input(logs, kept={P0, P1, P2}, limit=112)).span == sorted_span(
-        "c", {P0: (0, 100), P1: (0, 11), P2: (0, 1)}
-    )
+    assert plan_batch(
+        previous, plan_input(logs, kept={P0, P1, P2}, limits=ReadLimits(112))
+    ).span == sorted_span("c", {P0: (0, 100), P1: (0, 11), P2: (0, 1)})
 
 
 def test_a_remainder_goes_to_the_largest_fractions_and_among_equals_by_turn() -> None:
@@ -175,7 +178,7 @@ def test_every_lagging_partition_is_served_within_a_few_batches(
     logs = {partition: (0, end) for partition, end in zip(partitions, ends, strict=False)}
     waited = dict.fromkeys(logs, 0)
     while True:
-        after = plan_batch(current, plan_input(logs, kept=logs, limit=limit)).span
+        after = plan_batch(current, plan_input(logs, kept=logs, limits=ReadLimits(limit))).span
         if after is current:
             break
         for partition, (start, to) in after.ranges.items():
@@ -221,7 +224,7 @@ def test_owners_that_come_and_go_read_every_offset_and_the_fence_writes_it_once(
                 kept[who],
                 dict(committed),
                 FROM_EARLIEST,
-                limit=5,
+                limits=ReadLimits(5),
             ),
         )
         committed |= answer.commit_first

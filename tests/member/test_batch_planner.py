@@ -13,6 +13,7 @@ from apportion.member.batch.membership import (
     BatchOwnership,
     MembershipFailed,
 )
+from apportion.member.batch.plan import ReadLimits
 from apportion.member.batch.queries import (
     GroupSetting,
     NotReady,
@@ -68,7 +69,9 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
     host.sees(target=held(P0, P1))
     host.starts[P1] = 4
     planner = make_planner()
-    assert host.attempt(planner.plan_next(BEGUN, 8)) == read("c", {P0: (0, 5), P1: (4, 7)})
+    assert host.attempt(planner.plan_next(BEGUN, ReadLimits(8))) == read(
+        "c", {P0: (0, 5), P1: (4, 7)}
+    )
     assert host.asked == [
         *ENTRY,
         ReadMembership(),
@@ -95,7 +98,7 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(
     planner, first = working(host, P0)
     host.offsets[P0] = 3
     host.ends[P0] = 12
-    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (10, 12)})
+    assert host.attempt(planner.plan_next(first)) == read("c", {P0: (10, 12)})
     assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10}, 1, CLAIM),
@@ -109,7 +112,7 @@ def test_a_life_is_known_by_its_number_however_large(host: PlannerHost) -> None:
     host.sees(incarnation=large())
     planner, first = working(host, P0)
     host.sees(incarnation=large())
-    assert host.attempt(planner.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first)) is first
     assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10}, large(), CLAIM),
@@ -121,8 +124,8 @@ def test_a_life_is_known_by_its_number_however_large(host: PlannerHost) -> None:
 
 def test_nothing_new_gives_the_very_span_and_commits_its_end_once(host: PlannerHost) -> None:
     planner, first = working(host, P0)
-    assert host.attempt(planner.plan_next(first, None)) is first
-    assert host.attempt(planner.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first)) is first
+    assert host.attempt(planner.plan_next(first)) is first
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0)),
@@ -138,7 +141,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
     host.offsets = {P0: 30, P1: 4, P2: 7}
     host.ends = dict.fromkeys(ALL, 50)
     restarted = make_planner()
-    assert host.attempt(restarted.plan_next(read("old", {P0: (0, 10), P1: (0, 10)}), None)) == read(
+    assert host.attempt(restarted.plan_next(read("old", {P0: (0, 10), P1: (0, 10)}))) == read(
         "old", {P0: (30, 50), P1: (10, 50), P2: (7, 50)}
     )
     assert host.asked == [
@@ -160,7 +163,7 @@ def test_a_revoked_partitions_position_is_committed_before_its_release(
 ) -> None:
     planner, first = working(host, P0, P1)
     host.sees(target=held(P0), state=MembershipState.RECONCILING)
-    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (10, 10)})
+    assert host.attempt(planner.plan_next(first)) == read("c", {P0: (10, 10)})
     assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10, P1: 10}, 1, CLAIM),
@@ -180,7 +183,7 @@ def test_nothing_is_adopted_when_the_end_of_the_batch_cannot_be_committed(
     host.sees(target=held(P0), state=MembershipState.RECONCILING)
     host.obstacles = {1: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(Refused):
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
     assert host.asked == [ReadMembership(), CommitOffsets({P0: 10, P1: 10}, 1, CLAIM)]
     assert (planner.ownership, host.view.owned) == (
         BatchOwnership(1, {P0: None, P1: None}),
@@ -193,11 +196,11 @@ def test_a_partition_that_went_and_came_back_starts_from_the_group_again(
 ) -> None:
     planner, first = working(host, P0, P1)
     host.sees(target=held(P0))
-    second = host.attempt(planner.plan_next(first, None))
+    second = host.attempt(planner.plan_next(first))
     host.offsets[P1] = 25  # another member read on
     host.ends[P1] = 30
     host.sees(target=held(P0, P1))
-    assert host.attempt(planner.plan_next(second, None)) == read("c", {P0: (10, 10), P1: (25, 30)})
+    assert host.attempt(planner.plan_next(second)) == read("c", {P0: (10, 10), P1: (25, 30)})
     assert FetchCommitted(ALL, 1) in host.asked
 
 
@@ -206,8 +209,8 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
 ) -> None:
     planner, first = working(host, P0)
     host.sees(target=held(P0, P1))
-    host.attempt(planner.plan_next(first, 5))
-    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (10, 10), P1: (0, 10)})
+    host.attempt(planner.plan_next(first, ReadLimits(5)))
+    assert host.attempt(planner.plan_next(first)) == read("c", {P0: (10, 10), P1: (0, 10)})
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
@@ -224,7 +227,7 @@ def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_change
     planner, first = working(host, P0, P1)
     host.sees(target=held(P0))
     changed = replace(host.view, target=held(P0, P1))
-    asking = planner.plan_next(first, None)
+    asking = planner.plan_next(first)
     assert next(asking) == ReadWriterReport(first)
     assert [
         asking.send(NO_REPORT),
@@ -241,7 +244,7 @@ def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_change
         asking.send(changed)
     assert planner.ownership == BatchOwnership(1, {P0: None})
     host.view = changed
-    host.attempt(planner.plan_next(first, None))
+    host.attempt(planner.plan_next(first))
     assert FetchCommitted(ALL, 1) in host.asked
 
 
@@ -286,7 +289,7 @@ def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(
     host.now_ms = now_ms
     host.sees(**fields)
     with pytest.raises(NotReady) as refusal:
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
     assert (str(refusal.value), host.asked, planner.ownership) == (
         why,
         [ReadMembership(), *looks],
@@ -299,7 +302,7 @@ def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(
 ) -> None:
     host.sees(state=MembershipState.FATAL, error="the group is of another kind")
     with pytest.raises(MembershipFailed, match=r"^the group is of another kind$"):
-        host.attempt(make_planner().plan_next(BEGUN, None))
+        host.attempt(make_planner().plan_next(BEGUN))
     assert host.asked == [*ENTRY, ReadMembership()]
 
 
@@ -310,7 +313,7 @@ def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets
     host.offsets = {P0: 17, P1: 10}
     host.ends = {P0: 20, P1: 20}
     host.sees(incarnation=2, target=held(P0, P1), owned=())
-    assert host.attempt(planner.plan_next(first, None)) == read("c", {P0: (17, 20), P1: (10, 20)})
+    assert host.attempt(planner.plan_next(first)) == read("c", {P0: (17, 20), P1: (10, 20)})
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
@@ -328,10 +331,10 @@ def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets
 
 def test_a_new_life_says_again_what_the_old_one_had_committed(host: PlannerHost) -> None:
     planner, first = working(host, P0)
-    second = host.attempt(planner.plan_next(first, None))
+    second = host.attempt(planner.plan_next(first))
     host.offsets = {}  # say, the group was deleted
     host.sees(incarnation=2, owned=())
-    assert host.attempt(planner.plan_next(second, None)) is second
+    assert host.attempt(planner.plan_next(second)) is second
     assert CommitOffsets({P0: 10}, 2, CLAIM) in host.asked
 
 
@@ -340,7 +343,7 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
 ) -> None:
     host.topics = Topics()
     planner = make_planner(LATEST)
-    assert host.attempt(planner.plan_next(BEGUN, None)) is BEGUN
+    assert host.attempt(planner.plan_next(BEGUN)) is BEGUN
     assert host.asked == [
         ExistingTopics(("t",)),
         StartMembership(),
@@ -358,7 +361,7 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
     ]
     host.topics = Topics([Topic("t", ID, 3)])
     host.sees(target=held(P0))
-    assert host.attempt(planner.plan_next(BEGUN, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(planner.plan_next(BEGUN)) == read("c", {P0: (0, 10)})
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
@@ -378,8 +381,8 @@ def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(
         if cut is not None:
             host.obstacles = {cut: obstacle}
             with pytest.raises(type(obstacle)):
-                host.attempt(planner.plan_next(first, None))
-        second = host.attempt(planner.plan_next(first, None))
+                host.attempt(planner.plan_next(first))
+        second = host.attempt(planner.plan_next(first))
         return (
             second,
             planner.ownership,

@@ -9,6 +9,7 @@ from apportion.member.assignors.serde import encode_assignment, encode_subscript
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import AssignmentIncomplete
 from apportion.member.batch.queries import MatchingTopics, NotReady
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.classic.described import (
     DescribedAssignment,
     from_described_group,
@@ -47,7 +48,7 @@ def host() -> PlannerHost:
 
 def owns_all(host: PlannerHost, *, classic: bool) -> Rule[bool]:
     return BatchGroup(
-        "g", ("t",), classic_session_ms=45_000 if classic else None
+        "g", TopicChoice(("t",)), classic_session_ms=45_000 if classic else None
     ).has_full_assignment(host.view)
 
 
@@ -60,7 +61,7 @@ class PatternHost(PlannerHost):
 
 def test_a_share_is_not_whole_before_all_that_the_pattern_matches_has_an_owner() -> None:
     host = PatternHost()
-    group = BatchGroup("g", (), classic_session_ms=None, expression="t+")
+    group = BatchGroup("g", TopicChoice(expression="t+"), classic_session_ms=None)
     host.sees(target=held(P0, P1))
     host.stood = described(P0, P1)
     assert not host.attempt(group.has_full_assignment(host.view))
@@ -83,14 +84,14 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(
     host.stood = described(P0, P1, given=(P0,))
     restarted = make_planner()
     with pytest.raises(AssignmentIncomplete, match="the query waits up to 9 s for the partitions"):
-        host.attempt(restarted.plan_next(previous, None))
+        host.attempt(restarted.plan_next(previous))
     assert host.asked[-2:] == [ReadMembership(), LOOK_AT_GROUP]
     host.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
     host.sees(last_accepted_ms=host.now_ms)
     with pytest.raises(AssignmentIncomplete):
-        host.attempt(restarted.plan_next(previous, None))
+        host.attempt(restarted.plan_next(previous))
     host.now_ms += 1
-    assert host.attempt(restarted.plan_next(previous, None)) == read("c", {P0: (10, 10)})
+    assert host.attempt(restarted.plan_next(previous)) == read("c", {P0: (10, 10)})
     assert host.asked[1:4] == [
         ResolveTopicNames(held(P0)),
         ReadMembership(),
@@ -135,8 +136,8 @@ def test_a_restart_keeps_its_positions_when_the_rest_comes_as_it_adopts_a_part()
     host.sees(target=held(P0))
     restarted = make_planner()
     with pytest.raises(NotReady, match="the group has changed this member's assignment meanwhile"):
-        host.attempt(restarted.plan_next(previous, None))
-    assert host.attempt(restarted.plan_next(previous, None)) == previous
+        host.attempt(restarted.plan_next(previous))
+    assert host.attempt(restarted.plan_next(previous)) == previous
 
 
 def test_a_part_that_came_after_the_plan_is_awaited_though_the_time_is_over(
@@ -233,12 +234,12 @@ def test_the_wait_for_a_share_begins_when_the_member_has_its_place(host: Planner
     host.sees(epoch=-1, target=None, last_accepted_ms=None)
     with pytest.raises(NotReady):
         # it waits for a slow member of its group, longer than a session
-        host.attempt(restarted.plan_next(previous, None))
+        host.attempt(restarted.plan_next(previous))
     host.now_ms += 10 * SESSION_MS
     host.sees(epoch=3, target=held(P0), last_accepted_ms=host.now_ms)
     host.stood = described(P0, P1, given=(P0,))
     with pytest.raises(AssignmentIncomplete):
-        host.attempt(restarted.plan_next(previous, None))
+        host.attempt(restarted.plan_next(previous))
 
 
 def test_a_member_may_read_its_topics_and_an_unreadable_one_everything() -> None:

@@ -35,19 +35,17 @@ def test_foreign_offsets_travel_in_the_span_and_get_the_sinks_name_at_its_end(
     host.ends[P1] = end
     host.sees(target=held(P0))
     planner = make_planner()
-    first = host.attempt(planner.plan_next(BEGUN, None))
+    first = host.attempt(planner.plan_next(BEGUN))
     host.offsets[P1], host.metadata[P1] = 5, "java consumer"
     host.sees(target=held(P0, P1))
-    doubted = host.attempt(planner.plan_next(first, None))
+    doubted = host.attempt(planner.plan_next(first))
     assert doubted == read("c", {P0: (10, 10), P1: (5, end)})._replace(unclaimed=(P1,))
     assert host.stored(P1) == OffsetAndMetadata(5, "java consumer")
     # the batch is written, and nothing is new
-    assert host.attempt(planner.plan_next(doubted, None)) is doubted
+    assert host.attempt(planner.plan_next(doubted)) is doubted
     assert host.stored(P1) == OffsetAndMetadata(end, CLAIM)
     host.ends[P1] = 12
-    assert host.attempt(planner.plan_next(doubted, None)) == read(
-        "c", {P0: (10, 10), P1: (end, 12)}
-    )
+    assert host.attempt(planner.plan_next(doubted)) == read("c", {P0: (10, 10), P1: (end, 12)})
 
 
 def test_a_foreign_commit_of_the_same_offset_on_a_former_partition_is_unclaimed(
@@ -55,16 +53,16 @@ def test_a_foreign_commit_of_the_same_offset_on_a_former_partition_is_unclaimed(
 ) -> None:
     host.sees(target=held(P0, P1))
     planner = make_planner()
-    both = host.attempt(planner.plan_next(BEGUN, None))
-    both = host.attempt(planner.plan_next(both, None))
+    both = host.attempt(planner.plan_next(BEGUN))
+    both = host.attempt(planner.plan_next(both))
     host.sees(target=held(P0))
-    one = host.attempt(planner.plan_next(both, None))
+    one = host.attempt(planner.plan_next(both))
     host.metadata[P1] = ""  # a foreign client has committed 10 as well
     host.sees(target=held(P0, P1))
-    doubted = host.attempt(planner.plan_next(one, None))
+    doubted = host.attempt(planner.plan_next(one))
     assert doubted is not None
     assert (doubted.unclaimed, host.stored(P1)) == ((P1,), OffsetAndMetadata(10, ""))
-    host.attempt(planner.plan_next(doubted, None))
+    host.attempt(planner.plan_next(doubted))
     assert host.stored(P1) == OffsetAndMetadata(10, CLAIM)
 
 
@@ -75,7 +73,7 @@ def test_it_is_so_after_an_attempt_that_was_cut(host: PlannerHost) -> None:
     for cut in range(30):
         host.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
         try:
-            assert host.attempt(planner.plan_next(BEGUN, None)).unclaimed == (P1,)
+            assert host.attempt(planner.plan_next(BEGUN)).unclaimed == (P1,)
             break
         except Refused:
             assert host.stored(P1) == OffsetAndMetadata(5, "")
@@ -93,16 +91,14 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(
     host.sees(target=held(P1))
     previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
     planner = make_planner(fail_on_data_loss=False)
-    assert host.attempt(planner.plan_next(previous, None)).unclaimed == ()
+    assert host.attempt(planner.plan_next(previous)).unclaimed == ()
     assert host.stored(P1).metadata == CLAIM
 
 
 def test_a_query_without_a_named_sink_doubts_nothing(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P1: 5}, {P1: "java consumer"}
     host.sees(target=held(P1))
-    assert host.attempt(make_planner().plan_next(Span("c", {}, ()), None)) == Span(
-        "c", {P1: (5, 10)}, ()
-    )
+    assert host.attempt(make_planner().plan_next(Span("c", {}, ()))) == Span("c", {P1: (5, 10)}, ())
 
 
 @pytest.mark.parametrize("is_second", [False, True])
@@ -117,10 +113,10 @@ def test_an_upgrade_continues_with_fences_of_the_group_and_partitions_without_ro
         {P0: "", P1: CLAIM if is_second else "", P2: ""},
     )
     planner = make_planner()
-    asking = host.attempt(planner.plan_next(sorted_span("old", {P0: (0, 4)}), None))
+    asking = host.attempt(planner.plan_next(sorted_span("old", {P0: (0, 4)})))
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P2))
-    assert host.attempt(planner.plan_next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
+    assert host.attempt(planner.plan_next(asking)) == read("old", {P0: (4, 10), P2: (6, 10)})
     assert (host.stored(P0), host.stored(P2)) == (
         OffsetAndMetadata(4, CLAIM),
         OffsetAndMetadata(6, CLAIM),
@@ -132,7 +128,7 @@ def test_a_new_checkpoint_doubts_unnamed_offsets_though_the_table_has_fences(
 ) -> None:
     host.offsets, host.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
     planner = make_planner()
-    asking = host.attempt(planner.plan_next(BEGUN._replace(id="", sinks=None), None))
+    asking = host.attempt(planner.plan_next(BEGUN._replace(id="", sinks=None)))
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P2))
-    assert host.attempt(planner.plan_next(asking, None)).unclaimed == (P0, P2)
+    assert host.attempt(planner.plan_next(asking)).unclaimed == (P0, P2)

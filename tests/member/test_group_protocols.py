@@ -8,6 +8,7 @@ from apportion.assign.by_name import Given, Subscription, by_topic
 from apportion.errors import Code, Refused
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.batch.group import BatchGroup, TopicReader
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.group_protocols import ATTEMPTS, describe_by_protocol
 from apportion.member.membership import MembershipState, View
 from apportion.wire.messages import consumer_group_describe, describe_groups
@@ -99,7 +100,7 @@ def view_of(member_id: str) -> View:
 
 
 def batch_group(classic: bool) -> BatchGroup:
-    return BatchGroup("g", ("t",), classic_session_ms=45_000 if classic else None)
+    return BatchGroup("g", TopicChoice(("t",)), classic_session_ms=45_000 if classic else None)
 
 
 def ids(readers: tuple[TopicReader, ...]) -> tuple[str, ...]:

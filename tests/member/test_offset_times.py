@@ -9,6 +9,7 @@ from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.offset_times import NoRecordAtTime, OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.queries import CommitOffsets, ListOffsets
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import BEGUN, P0, P1, PlannerHost, held, read
@@ -36,7 +37,9 @@ class TimedHost(PlannerHost):
 def planner_from(times: OffsetTimes) -> BatchPlanner:
     starting = StartingOffsets(EARLIEST, times=times)
     return BatchPlanner(
-        BatchGroup("g", ("t",), classic_session_ms=None), checkpoint="c", starting=starting
+        BatchGroup("g", TopicChoice(("t",)), classic_session_ms=None),
+        checkpoint="c",
+        starting=starting,
     )
 
 
@@ -50,7 +53,7 @@ def host() -> TimedHost:
 def test_a_stream_begins_at_the_time_only_where_its_group_has_no_offset(host: TimedHost) -> None:
     host.offsets = {P1: 6}
     planner = planner_from(SINCE_400)
-    span = host.attempt(planner.plan_next(BEGUN, None))
+    span = host.attempt(planner.plan_next(BEGUN))
     assert span == read("c", {P0: (4, 10), P1: (6, 10)})
     listed = [query for query in host.asked if isinstance(query, ListOffsets)]
     # The ends come last: an offset that was found is within its log then.
@@ -65,8 +68,8 @@ def test_a_stream_begins_at_the_time_only_where_its_group_has_no_offset(host: Ti
 
 def test_a_partition_that_is_read_already_is_not_asked_for_a_time(host: TimedHost) -> None:
     planner = planner_from(SINCE_400)
-    span = host.attempt(planner.plan_next(BEGUN, None))
-    host.attempt(planner.plan_next(span, None))
+    span = host.attempt(planner.plan_next(BEGUN))
+    host.attempt(planner.plan_next(span))
     assert not [
         query for query in host.asked if isinstance(query, ListOffsets) and query.timestamp >= 0
     ]
@@ -76,7 +79,7 @@ def test_each_partition_may_have_a_time_and_the_others_begin_at_the_earliest(
     host: TimedHost,
 ) -> None:
     times = OffsetTimes("startingOffsetsByTimestamp", by_partition={("t", 1): 700})
-    span = host.attempt(planner_from(times).plan_next(BEGUN, None))
+    span = host.attempt(planner_from(times).plan_next(BEGUN))
     assert span == read("c", {P0: (0, 10), P1: (7, 10)})
 
 
@@ -84,7 +87,7 @@ def test_without_a_record_of_that_time_the_stream_ends_and_commits_no_start(
     host: TimedHost,
 ) -> None:
     with pytest.raises(NoRecordAtTime) as missing:
-        host.attempt(planner_from(OffsetTimes("startingTimestamp", 5_000)).plan_next(BEGUN, None))
+        host.attempt(planner_from(OffsetTimes("startingTimestamp", 5_000)).plan_next(BEGUN))
     assert str(missing.value) == (
         "option startingTimestamp: t-0 has no record at or after 5000 ms; give an earlier time, "
         "or startingOffsetsByTimestampStrategy=latest to begin at the end of such a partition"
@@ -94,7 +97,7 @@ def test_without_a_record_of_that_time_the_stream_ends_and_commits_no_start(
 
 def test_the_strategy_latest_begins_at_the_end_instead(host: TimedHost) -> None:
     times = OffsetTimes("startingTimestamp", 5_000, latest_if_none=True)
-    span = host.attempt(planner_from(times).plan_next(BEGUN, None))
+    span = host.attempt(planner_from(times).plan_next(BEGUN))
     assert span == read("c", {P0: (10, 10), P1: (10, 10)})
 
 

@@ -19,5 +19,5 @@ def test_a_query_whose_topics_are_refused_says_which() -> None:
     host.obstacles = {len(ENTRY) + 1: named}
     for why in (named.why, denied.why):
         with pytest.raises(Refused, match=f"^TOPIC_AUTHORIZATION_FAILED: {why}$"):
-            host.attempt(make_planner().plan_next(BEGUN, None))
+            host.attempt(make_planner().plan_next(BEGUN))
     assert host.asked == [*ENTRY, ReadMembership(), ExistingTopics(("t",))]

@@ -7,6 +7,7 @@ import pytest
 from apportion.coord.config import GroupSettings
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import BrokerSetting, GroupSetting, NotReady
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.rules import run_rule
 from tests.member.planner_host import P0, SESSION_MS, PlannerHost, working
 
@@ -21,7 +22,7 @@ def host() -> PlannerHost:
 def test_a_session_that_was_silent_for_exactly_its_length_still_holds(host: PlannerHost) -> None:
     planner, first = working(host, P0)
     host.now_ms = 1_000 + SESSION_MS
-    assert host.attempt(planner.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first)) is first
 
 
 def test_a_session_timeout_that_was_lowered_holds_for_a_member_that_was_silent(
@@ -30,12 +31,12 @@ def test_a_session_timeout_that_was_lowered_holds_for_a_member_that_was_silent(
     host.session_ms = 45_000
     planner, first = working(host, P0)
     host.now_ms = 1_000 + host.view.heartbeat_interval_ms
-    assert host.attempt(planner.plan_next(first, None)) is first
+    assert host.attempt(planner.plan_next(first)) is first
     assert GroupSetting(SESSION_SETTINGS[0]) not in host.asked
     host.session_ms = 2_000
     host.now_ms = 1_000 + 2_001
     with pytest.raises(NotReady, match="no heartbeat for 2000 ms"):
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_session_timeout_that_was_lowered_holds_for_a_member_that_was_silent(
 def test_a_classic_member_decides_its_session_timeout_and_a_setting_that_of_others(
     classic_session_ms: int | None, told: dict[str, str], asks: list[str], session_ms: int
 ) -> None:
-    group = BatchGroup("g", ("t",), classic_session_ms=classic_session_ms)
+    group = BatchGroup("g", TopicChoice(("t",)), classic_session_ms=classic_session_ms)
     asked: list[str] = []
 
     def answer(query: GroupSetting | BrokerSetting) -> str | None:

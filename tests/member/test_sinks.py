@@ -65,7 +65,7 @@ def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads
     assert (asking, host.asked, host.joins) == (Span("c", {}, question_number=1), [*LOOK], 0)
     host.report = MINE
     host.sees(target=held(P0))
-    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (0, 10)})
     assert (host.joins, host.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
     assert host.asked[:4] == [*LOOK, LOOK_AT_GROUP, StartMembership()]
     assert host.asked[-3:] == [
@@ -79,7 +79,7 @@ def test_without_a_writer_the_query_goes_on_and_claims_nothing(host: PlannerHost
     planner = make_planner()
     asking = asked(host, planner)
     host.sees(target=held(P0))
-    first = host.attempt(planner.plan_next(asking, None))
+    first = host.attempt(planner.plan_next(asking))
     assert first == sorted_span("c", {P0: (0, 10)})._replace(sinks=())
     assert host.stored(P0) == OffsetAndMetadata(0, "")
 
@@ -91,21 +91,21 @@ def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_o
     asking = asked(host, planner)
     host.report = MINE
     host.sees(target=held())
-    following = host.attempt(planner.plan_next(asking, None))
+    following = host.attempt(planner.plan_next(asking))
     assert following == BEGUN
-    assert host.attempt(planner.plan_next(following, None)) is following
+    assert host.attempt(planner.plan_next(following)) is following
 
 
 def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: "", P1: ""}
     planner = make_planner()
     before = sorted_span("old", {P0: (0, 10)})
-    asking = host.attempt(planner.plan_next(before, None))
+    asking = host.attempt(planner.plan_next(before))
     assert asking == Span("old", {P0: (10, 10)}, question_number=1, unclaimed=(P0, P1))
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P1))
     host.ends = dict.fromkeys(ALL, 20)
-    assert host.attempt(planner.plan_next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
+    assert host.attempt(planner.plan_next(asking)) == read("old", {P0: (10, 20), P1: (7, 20)})
     assert host.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
 
@@ -121,7 +121,7 @@ def test_a_query_with_another_sink_is_refused_before_it_joins(
         AnotherSink,
         match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own",
     ):
-        host.attempt(planner.plan_next(asking, None))
+        host.attempt(planner.plan_next(asking))
     assert (host.asked, host.joins, host.offsets) == ([*LOOK], 0, {P1: 7})
 
 
@@ -137,13 +137,11 @@ def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_rec
         AnotherSink,
         match=r"committed offsets \(t-1: 7\) that did not come from /lake/t.*adopt=True",
     ):
-        host.attempt(planner.plan_next(asking, None))
+        host.attempt(planner.plan_next(asking))
     assert host.joins == 0
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P1))
-    assert host.attempt(make_planner().plan_next(asking, None)) == read(
-        "c", {P0: (0, 10), P1: (7, 10)}
-    )
+    assert host.attempt(make_planner().plan_next(asking)) == read("c", {P0: (0, 10), P1: (7, 10)})
 
 
 def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(
@@ -151,11 +149,11 @@ def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(
 ) -> None:
     host.sees(target=held(P0))
     planner = make_planner()
-    first = host.attempt(planner.plan_next(BEGUN, None))
+    first = host.attempt(planner.plan_next(BEGUN))
     host.offsets[P2], host.metadata[P2] = 3, OTHERS
     host.sees(target=held(P0, P1))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
     assert P1 not in host.offsets
 
 
@@ -176,12 +174,12 @@ def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(
     with pytest.raises(
         AnotherSink, match="belongs to the sink /lake/other, as the committed offset of t-1"
     ):
-        host.attempt(planner.plan_next(asking, None))
+        host.attempt(planner.plan_next(asking))
     assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
     heir = make_planner()
     host.report = WriterReport(("/lake/other",))
     # what was given up belongs to nobody
-    assert host.attempt(heir.plan_next(asking, None)).ranges == {P0: (0, 10)}
+    assert host.attempt(heir.plan_next(asking)).ranges == {P0: (0, 10)}
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
@@ -195,16 +193,16 @@ def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers: bool) -> 
 
     whole = PlannerHost()
     following, asking = begun(whole)
-    whole.attempt(following(asking, None))
+    whole.attempt(following(asking))
     for cut in range(len(whole.asked)):
         host = PlannerHost(drops_answers=drops_answers)
         following, asking = begun(host)
         host.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
         with pytest.raises(Refused):
-            host.attempt(following(asking, None))
+            host.attempt(following(asking))
         host.offsets[P1], host.metadata[P1] = 0, OTHERS
         with pytest.raises(AnotherSink):
-            host.attempt(following(asking, None))
+            host.attempt(following(asking))
 
 
 @pytest.mark.parametrize("is_new_process", [False, True])
@@ -213,12 +211,12 @@ def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(
 ) -> None:
     host.sees(target=held(P0, P1))
     planner = make_planner()
-    first = host.attempt(planner.plan_next(BEGUN, None))
+    first = host.attempt(planner.plan_next(BEGUN))
     host.report = WriterReport(rewind={P0: 4})
     host.ends = dict.fromkeys(ALL, 20)
     host.offsets = {P0: 9, P1: 10} if is_new_process else host.offsets
     later = make_planner() if is_new_process else planner
-    assert host.attempt(later.plan_next(first, None)) == read("c", {P0: (4, 20), P1: (10, 20)})
+    assert host.attempt(later.plan_next(first)) == read("c", {P0: (4, 20), P1: (10, 20)})
     assert (host.stored(P0), host.stored(P1)) == (
         OffsetAndMetadata(4, CLAIM),
         OffsetAndMetadata(10, CLAIM),
@@ -235,7 +233,7 @@ def test_a_rewind_is_not_done_if_somebody_has_read_on_since_it_was_requested(
         dict.fromkeys(ALL, 22),
     )
     host.report = WriterReport(rewind={P0: 5})
-    assert host.attempt(make_planner().plan_next(read("c", {P0: (7, 9)}), None)) == read(
+    assert host.attempt(make_planner().plan_next(read("c", {P0: (7, 9)}))) == read(
         "c", {P0: (20, 22)}
     )
     assert host.stored(P0) == OffsetAndMetadata(20, CLAIM)
@@ -252,36 +250,36 @@ def test_a_word_to_go_back_outlasts_the_question_that_follows(
     last = sorted_span("c", {P0: (7, 10)})
     planner = make_planner()
     asking = host.attempt(
-        planner.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None)
+        planner.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last)
     )
     assert asking == Span("c", {P0: (5, 5)}, question_number=1, unclaimed=() if is_moved else (P0,))
     host.report = WriterReport(TABLE, adopt=is_moved, has_records=True)
-    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (5, 10)})
+    assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (5, 10)})
     assert host.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
 
 def test_a_partition_revoked_meanwhile_is_not_sought_back(host: PlannerHost) -> None:
     host.sees(target=held(P0, P1))
     planner = make_planner()
-    first = host.attempt(planner.plan_next(BEGUN, None))
+    first = host.attempt(planner.plan_next(BEGUN))
     host.report = WriterReport(rewind={P0: 4})
     host.sees(target=held(P1))
-    assert host.attempt(planner.plan_next(first, None)) == read("c", {P1: (10, 10)})
+    assert host.attempt(planner.plan_next(first)) == read("c", {P1: (10, 10)})
 
 
 def test_going_back_to_records_that_are_gone_is_data_loss(host: PlannerHost) -> None:
     host.sees(target=held(P0))
     planner = make_planner()
-    first = host.attempt(planner.plan_next(BEGUN, None))
+    first = host.attempt(planner.plan_next(BEGUN))
     host.report, host.starts = WriterReport(rewind={P0: 4}), dict.fromkeys(ALL, 7)
     with pytest.raises(DataLoss, match=r"t-0: offsets \[4, 7\) were deleted"):
-        host.attempt(planner.plan_next(first, None))
+        host.attempt(planner.plan_next(first))
 
 
 def test_the_writers_are_asked_about_the_very_span_that_they_were_given(
     host: PlannerHost,
 ) -> None:
-    assert next(make_planner().plan_next(BEGUN, None)) == ReadWriterReport(BEGUN)
+    assert next(make_planner().plan_next(BEGUN)) == ReadWriterReport(BEGUN)
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,17 @@
-"""A batch as a value: its canonical JSON, and the fence that admits each offset once."""
+"""A batch as a value: its canonical JSON."""
 
 import json
 import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.member.batch.span import (
     EMPTY_SPAN,
-    LostOffsets,
-    RangeAdmission,
     Span,
     SpanError,
-    admit,
-    admit_range,
-    advance,
     parse_span,
     sorted_span,
     topic_id_bytes,
@@ -99,11 +94,23 @@ def test_the_json_is_the_one_of_the_design() -> None:
         unclaimed=(TopicIdPartition("flights", ID, 0), TopicIdPartition("flights", ID, 3)),
     )
     assert question.canonical_json() == (
-        '{"asks":3,"id":"9f3c","nameless":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","partitions":[0,3]}},"sinks":null,"topics":{},"v":2}'
+        '{"id":"9f3c","question":3,"sinks":null,"topics":{},"unclaimed":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","partitions":[0,3]}},"v":3}'
     )
     assert (
         Span("9f3c", {}, ("/lake",), question_number=1).canonical_json()
-        == '{"asks":1,"id":"9f3c","nameless":{},"sinks":["/lake"],"topics":{},"v":2}'
+        == '{"id":"9f3c","question":1,"sinks":["/lake"],"topics":{},"unclaimed":{},"v":3}'
+    )
+
+
+def test_questions_and_unclaimed_partitions_of_format_2_are_read() -> None:
+    partitions = {"flights": {"id": uuid_text(ID), "partitions": [0]}}
+    unclaimed = (TopicIdPartition("flights", ID, 0),)
+    earlier = {"id": "9f3c", "nameless": partitions, "sinks": None, "topics": {}, "v": 2}
+    assert parse_span({**earlier, "asks": 3}) == Span(
+        "9f3c", {}, question_number=3, unclaimed=unclaimed
+    )
+    assert parse_span({**earlier, "sinks": ["/lake"]}) == Span(
+        "9f3c", {}, ("/lake",), unclaimed=unclaimed
     )
 
 
@@ -137,7 +144,7 @@ def test_a_topic_id_is_16_bytes_in_their_only_spelling(text: str) -> None:
         ("{", "must be JSON"),
         ([], "must be a JSON object"),
         ({"t": {"0": 12}}, "exactly the keys id, topics, v, not t"),
-        ({"v": 3, "id": "", "topics": {}}, "format 3; this version reads formats 1 and 2"),
+        ({"v": 4, "id": "", "topics": {}}, "format 4; this version reads formats 1 to 3"),
         (
             {"v": 2, "id": "", "topics": {}},
             "exactly the keys id, sinks, topics, v, not id, topics, v",
@@ -152,22 +159,22 @@ def test_a_topic_id_is_16_bytes_in_their_only_spelling(text: str) -> None:
         ),
         (
             {"v": 2, "id": "", "sinks": None, "topics": {}},
-            "exactly the keys asks, id, nameless, sinks, topics, v, not id, sinks",
+            "exactly the keys id, question, sinks, topics, unclaimed, v, not id, sinks",
         ),
         (
-            {"v": 2, "asks": True, "id": "", "nameless": {}, "sinks": None, "topics": {}},
+            {"v": 3, "id": "", "question": True, "sinks": None, "topics": {}, "unclaimed": {}},
             "an integer from 1 on, not True",
         ),
         (
-            {"v": 2, "asks": 0, "id": "", "nameless": {}, "sinks": None, "topics": {}},
+            {"v": 3, "id": "", "question": 0, "sinks": None, "topics": {}, "unclaimed": {}},
             "an integer from 1 on, not 0",
         ),
         (
             {
-                "v": 2,
-                "asks": 1,
+                "v": 3,
+                "question": 1,
                 "id": "",
-                "nameless": {"t": {"id": ""}},
+                "unclaimed": {"t": {"id": ""}},
                 "sinks": None,
                 "topics": {},
             },
@@ -217,84 +224,3 @@ def test_an_invalid_offset_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(SpanError, match=sentence):
         parse_span(offset)
-
-
-def test_an_absent_fence_admits_everything_and_is_set_to_the_end() -> None:
-    assert admit_range(P, (900, 1200), None) == RangeAdmission(900, 1200, 1200)
-    assert admit_range(P, (900, 900), None) == RangeAdmission(
-        900, 900, 900
-    )  # or nobody could tell that a later range leaves some out
-
-
-def test_an_offset_that_did_not_come_from_the_sink_is_admitted_by_a_fence_alone() -> None:
-    doubted = sorted_span("", {P: (900, 1200)})._replace(sinks=("/t",), unclaimed=(P,))
-    with pytest.raises(
-        LostOffsets,
-        match="t-0: the sink has nothing of it, but the batch starts at 900, which did not come",
-    ):
-        admit(doubted, {})
-    assert admit(doubted, {}, fail_on_data_loss=False) == {P: RangeAdmission(900, 1200, 1200)}
-    assert admit(doubted, {P: 900}) == {P: RangeAdmission(900, 1200, 1200)}
-    assert admit(doubted, {P: 1200}) == {P: RangeAdmission(1200, 1200, None)}
-    with pytest.raises(LostOffsets, match="200 lost"):
-        admit(doubted, {P: 700})
-
-
-def test_a_fence_admits_what_is_above_it_and_never_moves_back() -> None:
-    assert admit_range(P, (900, 1200), 900) == RangeAdmission(900, 1200, 1200)
-    assert admit_range(P, (900, 1200), 1000) == RangeAdmission(1000, 1200, 1200)
-    assert admit_range(P, (900, 1200), 1200) == RangeAdmission(1200, 1200, None)
-    assert admit_range(P, (900, 1200), 5000) == RangeAdmission(1200, 1200, None)
-
-
-def test_a_span_above_the_fence_is_lost_data_unless_that_is_allowed() -> None:
-    with pytest.raises(
-        LostOffsets,
-        match=(
-            "t-0: the sink has everything below offset 700, but the batch starts at 900: 200 lost"
-        ),
-    ):
-        admit_range(P, (900, 1200), 700)
-    assert admit_range(P, (900, 1200), 700, fail_on_data_loss=False) == RangeAdmission(
-        900, 1200, 1200
-    )
-    with pytest.raises(LostOffsets):
-        admit(sorted_span("", {P: (900, 900)}), {P: 700})
-
-
-@given(spans)
-def test_a_replay_is_admitted_nothing(batch: Span) -> None:
-    fences = advance({}, admit(batch, {}, fail_on_data_loss=False))
-    again = admit(batch, fences)
-    assert all(
-        admission.lower == admission.to and admission.fence is None for admission in again.values()
-    )
-    assert advance(fences, again) == fences
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.data())
-def test_each_offset_is_written_once_whoever_writes_in_whatever_order(data: st.DataObject) -> None:
-    """Owners take over from what the group has, which is never above the fence; zombies may write
-    anything planned before.
-    """
-    written: list[int] = []
-    fences: dict[TopicIdPartition, int] = {}
-    committed = 0
-    planned: list[Span] = []
-    for _ in range(data.draw(st.integers(1, 25))):
-        move = data.draw(st.sampled_from(["plan", "write", "commit"]))
-        if move == "plan":
-            start = committed
-            planned.append(sorted_span("", {P: (start, start + data.draw(st.integers(0, 9)))}))
-        elif move == "write" and planned:
-            batch = data.draw(st.sampled_from(planned))
-            admission = admit(batch, fences)[P]
-            written += range(admission.lower, admission.to)
-            fences = advance(fences, {P: admission})
-        elif move == "commit":
-            done = [
-                batch.ranges[P][1] for batch in planned if batch.ranges[P][1] <= fences.get(P, 0)
-            ]
-            committed = max([committed, *done])
-    assert written == list(range(fences.get(P, 0)))

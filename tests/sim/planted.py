@@ -26,7 +26,7 @@ from apportion.coord.shard import SettingsChanged, Shard
 from apportion.coord.turn import Turn
 from apportion.machine import Instant
 from apportion.member import ownership
-from apportion.member.batch import admission, plan, planner, span
+from apportion.member.batch import admission, fences, plan, planner
 from apportion.member.batch.plan import PlanInput
 from apportion.member.batch.span import Span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
@@ -247,7 +247,7 @@ PLANTED = {
         Planted(
             "sink-fence",
             "Spark gives each batch once, so all of it is new to the sink.",
-            ((span, "lowest_admitted", from_the_start),),
+            ((fences, "lowest_admitted", from_the_start),),
         ),
         Planted(
             "position-from-memory",

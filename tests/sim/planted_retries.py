@@ -5,7 +5,7 @@ See `planted.py`.
 """
 
 from apportion.member.batch import first_look, retry_limits
-from apportion.member.batch.admission import AwaitedMembers
+from apportion.member.batch.awaited_members import AwaitedMembers
 from apportion.member.batch.retries import BatchRetries
 from apportion.member.queries import MembershipSnapshot
 from apportion.member.reactions import is_permanent

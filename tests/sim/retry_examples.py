@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.batch.admission import AwaitedMembers
+from apportion.member.batch.awaited_members import AwaitedMembers
 from apportion.member.batch.first_look import FirstLook
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.topic_choice import TopicChoice

@@ -15,8 +15,9 @@ from apportion.assign.by_name import ClusterTopics, Given, by_topic
 from apportion.coord.shard import SettingsChanged
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
+from apportion.member.batch.fences import admit_range
 from apportion.member.batch.plan import LogBounds, PlanInput, plan_batch
-from apportion.member.batch.span import EMPTY_SPAN, admit_range, sorted_span
+from apportion.member.batch.span import EMPTY_SPAN, sorted_span
 from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
@@ -195,11 +196,11 @@ def where_a_restarted_source_begins() -> Any:
 def where_a_query_with_another_sink_begins() -> Any:
     host, query = PlannerHost(), make_planner()
     host.offsets, host.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
-    question = host.attempt(query.plan_next(EMPTY_SPAN, None))
+    question = host.attempt(query.plan_next(EMPTY_SPAN))
     host.report = WriterReport(("/lake/t",))
     host.sees(target=held(P0_OF_T))
     try:
-        return host.attempt(query.plan_next(question, None)).ranges[P0_OF_T]
+        return host.attempt(query.plan_next(question)).ranges[P0_OF_T]
     except AnotherSink:
         return "nowhere"
 

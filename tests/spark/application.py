@@ -5,7 +5,7 @@ A gate is a directory. While `<gate>/closed` exists, whoever comes to the gate l
 `<gate>/entered-<pid>` and waits. The gate `reading` stands in the executors, after the writer has
 read its fences; the gate `written` in the driver, after the Delta commit and before Spark's own;
 the gate `planning`, of an application with `--planning gated`, before the source is asked for the
-next span.
+next span. Each answer of such a source adds one byte to `planning/answered`.
 """
 
 import argparse
@@ -53,13 +53,16 @@ def gated(gate: Path) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 def gated_source(gate: Path) -> type[GroupSource]:
     """The source under the name of `gated`, which stops at the gate when it is asked for the next
-    span.
+    span, and counts its answers there.
     """
 
     class Reader(GroupStreamReader):
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
             pass_gate(gate)
-            return super().latestOffset(start, limit)
+            following = super().latestOffset(start, limit)
+            with (gate / "answered").open("ab") as answered:
+                answered.write(b".")
+            return following
 
     class Source(GroupSource):
         @classmethod

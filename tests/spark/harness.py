@@ -129,6 +129,22 @@ class Application:
             for trace in (self.gates / gate).glob("entered-*")
         }
 
+    def until_triggered(self, times: int, seconds: int = PATIENCE_S) -> None:
+        """Returns once the source has answered so many more triggers; it is started with the
+        option planning="gated".
+        """
+        before = self._triggers_answered()
+        until(
+            lambda: self._triggers_answered() >= before + times,
+            seconds,
+            f"{times} more triggers of {self.name}",
+            [self],
+        )
+
+    def _triggers_answered(self) -> int:
+        answered = self.gates / "planning" / "answered"
+        return answered.stat().st_size if answered.exists() else 0
+
     def batches(self, kind: str = "commits") -> list[int]:
         """The numbers of the batches in Spark's own log."""
         return sorted(

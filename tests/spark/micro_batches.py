@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import Span, sorted_span
 from apportion.spark.delta import Writer
-from apportion.spark.delta_sink.files import REPORT_SCHEMA
+from apportion.spark.delta_sink.files import REPORT
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 
@@ -50,7 +50,7 @@ class Frame:
 
     def mapInArrow(self, function: Callable[..., Any], schema: str) -> Self:
         batches = list(function(iter([self._rows] if self._rows.num_rows else [])))
-        self._report = pa.Table.from_batches(batches, REPORT_SCHEMA)
+        self._report = pa.Table.from_batches(batches, REPORT)
         return self
 
     def collect(self) -> list[tuple[Any, ...]]:

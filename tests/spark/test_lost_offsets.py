@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from apportion.client.cluster import Cluster
-from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
+from apportion.member.batch.fences import LostOffsets
+from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import metadata_of
 from apportion.server.embedded import EmbeddedBroker

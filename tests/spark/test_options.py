@@ -5,6 +5,7 @@ import pytest
 from apportion.member.assignors.builtin import RoundRobin, Sticky
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.options.task_limits import TaskLimits
@@ -19,8 +20,7 @@ def test_the_three_required_options_are_enough() -> None:
         bootstrap="h:9092",
         security=PLAINTEXT,
         group="g",
-        topics=("flights",),
-        expression="",
+        topics=TopicChoice(("flights",)),
         assigned=None,
         instance_id=None,
         classic=False,
@@ -92,7 +92,7 @@ def test_option_names_are_read_in_any_case() -> None:
 
 def test_partitions_may_be_assigned_by_hand() -> None:
     options = SourceOptions.parse({**GOOD, "subscribe": "", "assign": '{"u":[1],"t":[2,0]}'})
-    assert options.topics == ("t", "u")
+    assert options.topics == TopicChoice(("t", "u"))
     assert options.assigned == (("t", 0), ("t", 2), ("u", 1))
 
 
@@ -101,7 +101,7 @@ PATTERN = {**GOOD, "subscribe": "", "subscribePattern": "flights|trains-.*"}
 
 def test_a_pattern_takes_the_place_of_names() -> None:
     options = SourceOptions.parse({**PATTERN, "startingOffsets": '{"trains-1":{"0":5}}'})
-    assert (options.topics, options.expression) == ((), "flights|trains-.*")
+    assert options.topics == TopicChoice(expression="flights|trains-.*")
     assert options.starting == StartingOffsets(EARLIEST, {("trains-1", 0): 5})
 
 

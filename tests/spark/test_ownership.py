@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
+from apportion.member.batch.fences import LostOffsets
+from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.spark.delta_sink.ownership import explain_lost_offsets, table_location
 from apportion.spark.queries.introspection import SourceReading

@@ -75,7 +75,7 @@ def profiler_kept() -> Iterator[None]:
 
 def reading(cluster: Cluster, member: BatchMember) -> tuple[TopicIdPartition, Span]:
     """The one partition of the member's topic, and the batch [0, 5) of its eight records."""
-    (topic,) = member.options.topics
+    (topic,) = member.options.topics.names
     (partition,) = partitions_of(cluster.create_topic(topic, 1))
     produce(cluster, partition, 8)
     return partition, span_where(member, EMPTY_SPAN, lambda span: span.ranges, limit=5)

@@ -55,3 +55,24 @@ def test_a_batch_waits_for_enough_records_and_has_enough_tasks(
     pipeline.produce(20)
     until(lambda: len(sizes) == 2, what="a batch of enough records")
     assert sizes == [(4, 4), (40, 7)]
+
+
+def test_no_task_of_a_stream_reads_more_than_its_most_records_and_all_arrive_once(
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
+    pipeline.produce(45)
+    tasks: list[list[tuple[int, int]]] = []  # the partition and offset of each task's rows
+
+    def collect_tasks(frame: DataFrame, _number: int) -> None:
+        rows = frame.withColumn("task", F.spark_partition_id()).collect()
+        tasks.extend(
+            [(row.partition, row.offset) for row in rows if row.task == number]
+            for number in range(frame.rdd.getNumPartitions())
+        )
+
+    started(source(maxRecordsPerPartition="5"), collect_tasks)
+    until(lambda: sum(map(len, tasks)) == 45, what="the first batch")
+    pipeline.produce(6, partition=2)
+    until(lambda: sum(map(len, tasks)) == 51, what="all records")
+    assert sorted(len(rows) for rows in tasks if rows) == [3] * 5 + [4] * 9
+    assert sorted(position for rows in tasks for position in rows) == sorted(pipeline.produced)

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from apportion.member.batch.span import LostOffsets, sorted_span
+from apportion.member.batch.fences import LostOffsets
+from apportion.member.batch.span import sorted_span
 from apportion.spark.delta import Writer
 from apportion.spark.errors import NotWritable
 from apportion.spark.queries.introspection import SourceReading

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apportion.member.batch.span import LostOffsets, Span, sorted_span
+from apportion.member.batch.fences import LostOffsets
+from apportion.member.batch.span import Span, sorted_span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.delta import Writer

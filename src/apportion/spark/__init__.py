@@ -17,7 +17,7 @@ from apportion.spark.versions import refuse_old_spark
 from apportion.spark.workers_python import use_this_python
 
 if TYPE_CHECKING:
-    from apportion.member.batch.span import LostOffsets
+    from apportion.member.batch.fences import LostOffsets
     from apportion.spark import delta, seeds
     from apportion.spark.decoding.columns import decode
     from apportion.spark.monitoring.prometheus_listener import PrometheusListener
@@ -32,7 +32,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "LostOffsets": "apportion.member.batch.span",
+            "LostOffsets": "apportion.member.batch.fences",
             "OptionError": "apportion.spark.options.values",
             "PrometheusListener": "apportion.spark.monitoring.prometheus_listener",
             "StatefulQuery": "apportion.spark.queries.stateless",

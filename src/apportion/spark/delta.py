@@ -4,7 +4,7 @@ The table itself stores, for each group and Kafka partition, the next offset tha
 partition's fence, kept as an app transaction of Delta's log (`txn`). A batch goes this way:
 
 1. Read the fences from a fresh snapshot of the table, and admit of each partition's offset range
-   only what lies at or above its fence (`member.batch.span.admit_range`).
+   only what lies at or above its fence (`member.batch.fences.admit_range`).
 2. Executors write the admitted rows to Parquet files where the rows are (`delta_sink/files.py`). No
    row passes through the driver.
 3. The driver commits all files and the moved fences in one transaction. Delta refuses it if another
@@ -17,25 +17,21 @@ knowing it, find the fences moved and write nothing.
     events.writeStream.foreachBatch(writer).option("checkpointLocation", "/checkpoints/v1").start()
 """
 
-import logging
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
+from apportion.spark.delta_sink.batch_admission import FencePolicy, app_id_of
 from apportion.spark.delta_sink.connect_query import ConnectQuery
 from apportion.spark.delta_sink.files import (
     SOURCE_COLUMNS,
-    OffsetWindow,
     PartFileWriter,
     table_schema,
 )
 from apportion.spark.delta_sink.ownership import (
-    explain_lost_offsets,
-    fetch_group_progress,
     refuse_claimed_group,
     refuse_foreign_batch,
     table_location,
@@ -62,34 +58,11 @@ from apportion.spark.queries.introspection import (
     SourceReading,
     classic_query,
     is_classic_session,
-    refuse_one_topic_twice,
 )
 from apportion.spark.queries.stateless import guard
-from apportion.topics import TopicIdPartition, TopicPartition
-from apportion.wire.uuids import uuid_text
+from apportion.topics import TopicIdPartition
 
-__all__ = ["BatchAdmission", "Rewind", "Writer", "clean"]
-
-log = logging.getLogger("apportion.spark")
-
-
-class BatchAdmission(NamedTuple):
-    """The rows that a batch may write, by the fences of one snapshot of the table.
-
-    windows: the admitted offsets of each partition. fences: by app id, the fences to set in the
-    same commit. rewinds: by index of the source, the partitions that the source is to read again
-    from their fence, and of which nothing is written now.
-    """
-
-    windows: dict[TopicPartition, OffsetWindow]
-    fences: dict[str, int]
-    rewinds: dict[int, dict[TopicIdPartition, int]]
-
-
-class Rewind(NamedTuple):
-    """A partition that the source is to read again from an offset; nothing is written of it now."""
-
-    rewind_offset: int
+__all__ = ["Writer", "clean"]
 
 
 class Writer:
@@ -137,8 +110,7 @@ class Writer:
         self.adopt, self.rewind = adopt, rewind
         self.attempts = attempts
         self.sink = table_name(self.table)
-        # By group, partition and fence: the offset range of the batch that went back to the fence.
-        self._rewinds: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
+        self._policy = self._new_policy()
         self._checked_runs: set[str] = set()  # run ids of the queries known to keep no state
         self._written: tuple[str, int] | None = None  # run id and batch id of the last batch
         self._cleaning = DailyCleaning(self.table, self.storage_options)
@@ -149,6 +121,14 @@ class Writer:
         if is_classic_session(self._connect_session):
             refuse_unfit_local_table(self.table, SOURCE_COLUMNS)
             handover.require_directory(self.sink)
+
+    def _new_policy(self) -> FencePolicy:
+        return FencePolicy(
+            self.sink,
+            fail_on_data_loss=self.fail_on_data_loss,
+            adopt=self.adopt,
+            rewind=self.rewind,
+        )
 
     def check(self, rows: DataFrame) -> Self:
         """Return this writer if a query can begin to write these rows.
@@ -254,7 +234,7 @@ class Writer:
         # has added belong to the table.
         uncommitted.forget_committed(attempt)
         try:
-            admission = self._admit(sources, attempt)
+            admission = self._policy.admit(sources, attempt)
             files = (
                 uncommitted.fit_to_fences(admission.windows)
                 if admission.fences
@@ -272,68 +252,6 @@ class Writer:
             # batch finds the fences moved, or a cleaning finds the files.
             attempt.commit(files, admission.fences, schema)
         return admission.rewinds
-
-    def _admit(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
-        """Admit each partition's offset range of the batch, by the fences of this snapshot."""
-        refuse_one_topic_twice(sources)
-        windows: dict[TopicPartition, OffsetWindow] = {}
-        fences: dict[str, int] = {}
-        rewinds: dict[int, dict[TopicIdPartition, int]] = {}
-        for number, reading in enumerate(sources):
-            for partition, bounds in reading.span.ranges.items():
-                # One app transaction for each partition, so writers of different partitions do not
-                # conflict (Delta aborts only for the same app id).
-                app_id = app_id_of(reading.group, partition)
-                fence = attempt.fence_or_none(app_id)
-                admission = self._admit_partition(reading, partition, fence)
-                if isinstance(admission, Rewind):
-                    rewinds.setdefault(number, {})[partition] = admission.rewind_offset
-                    # Write nothing of this range. A partition without a fence gets its first one
-                    # now: the offset that it goes back to.
-                    admission = RangeAdmission(
-                        bounds[1], bounds[1], admission.rewind_offset if fence is None else None
-                    )
-                windows[partition.topic_partition] = OffsetWindow(admission.lower, *bounds)
-                if admission.fence is not None:
-                    fences[app_id] = admission.fence
-        return BatchAdmission(windows, fences, rewinds)
-
-    def _admit_partition(
-        self, reading: SourceReading, partition: TopicIdPartition, fence: int | None
-    ) -> RangeAdmission | Rewind:
-        """Return which offsets of one partition may be written, or a rewind to its fence.
-
-        A rewind is for a batch that starts above the fence: records between the two are missing
-        from the table. A partition without a fence goes back to its log start offset.
-        Raises LostOffsets where there can be no rewind and the loss must not be ignored.
-        """
-        bounds = reading.span.ranges[partition]
-        is_unclaimed = partition in reading.span.unclaimed and not self._adopts_batch(reading)
-        try:
-            return admit_range(partition, bounds, fence, is_unclaimed=is_unclaimed)
-        except LostOffsets as lost:
-            # Asked only when something is wrong: a normal batch needs no broker in the driver.
-            committed, log_start = fetch_group_progress(partition, reading)
-            rewind_offset = log_start if lost.fence is None else lost.fence
-            can_rewind = rewind_offset is not None and (log_start is None or log_start < bounds[0])
-            # Another batch above the same fence means that the source went back as far as it
-            # could: asking for it once more would never end.
-            if (
-                self.rewind
-                and rewind_offset is not None
-                and can_rewind
-                and self._rewinds.get((reading.group, partition, rewind_offset)) in (None, bounds)
-            ):
-                return Rewind(rewind_offset)
-            if self.fail_on_data_loss:
-                raise explain_lost_offsets(
-                    lost, reading, self.sink, committed=committed, log_start=log_start
-                ) from None
-            return admit_range(partition, bounds, fence, fail_on_data_loss=False)
-
-    def _adopts_batch(self, reading: SourceReading) -> bool:
-        """Return whether this writer takes over a batch that was planned for other sinks."""
-        return self.adopt and self.sink not in (reading.span.sinks or ())
 
     def _answer_question(self, reading: SourceReading) -> None:
         """Report this sink's name to the source, and whether the table has fences of the group.
@@ -358,15 +276,7 @@ class Writer:
         Without rewinds, report only where the span names other sinks than this one alone: the
         source then waits for a report of each.
         """
-        for partition, fence in rewinds.items():
-            self._rewinds[reading.group, partition, fence] = reading.span.ranges[partition]
-            log.warning(
-                "group %s: %s goes back to offset %d, which is what %s has",
-                reading.group,
-                partition,
-                fence,
-                self.sink,
-            )
+        self._policy.record_rewinds(reading, rewinds)
         sinks = reading.span.sinks
         if rewinds or (sinks is not None and sinks != (self.sink,)):
             handover.write_report(reading.span, self.sink, adopt=self.adopt, rewind=rewinds)
@@ -376,7 +286,7 @@ class Writer:
         return {
             **self.__dict__,
             "_checked_runs": set(),
-            "_rewinds": {},
+            "_policy": self._new_policy(),
             "_written": None,
             "_cleaning": DailyCleaning(self.table, self.storage_options),
             "_connect_query": None,
@@ -392,8 +302,3 @@ class Writer:
         self.__dict__.update(state)
         self._connect_query = ConnectQuery()
         self._connect_session = SparkSession.getActiveSession()
-
-
-def app_id_of(group: str, partition: TopicIdPartition) -> str:
-    """Return the app id of Delta's `txn` action that stores a partition's fence for a group."""
-    return f"{group}/{uuid_text(partition.topic_id)}/{partition.partition}"

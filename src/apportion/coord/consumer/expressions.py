@@ -102,17 +102,19 @@ def check_expression(expression: str | None) -> None:
 
     Errors: INVALID_REGULAR_EXPRESSION, with the reason.
     """
-    if not expression:
-        return
+    if expression and (fault := expression_fault_or_none(expression)) is not None:
+        raise Refused(Code.INVALID_REGULAR_EXPRESSION, f"SubscribedTopicRegex is {fault}.")
+
+
+def expression_fault_or_none(expression: str) -> str | None:
+    """Return why an expression cannot be used, as the end of a sentence; None if it can."""
     if not fits_in_key(expression):
-        raise Refused(Code.INVALID_REGULAR_EXPRESSION, "SubscribedTopicRegex is too long.")
+        return "too long"
     try:
         re2.compile(expression, _options())
     except re2.error as error:
-        raise Refused(
-            Code.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex is no regular expression of RE2: {_reason(error)}.",
-        ) from error
+        return f"no regular expression of RE2: {_reason(error)}"
+    return None
 
 
 def check_new_expression(

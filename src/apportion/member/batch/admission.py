@@ -21,10 +21,10 @@ committed again with /lake/b, and the query goes on. Reasons: docs/decisions/004
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from apportion.errors import Refused
 from apportion.machine import Note
+from apportion.member.batch.awaited_members import AwaitedMembers
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import (
     EndMembership,
@@ -60,56 +60,10 @@ from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
 
-CLAIM_GRACE_MS = 5_000
 CLIENTS_NAMED = 3  # of the members that have named no sink
-LONGEST_GAP_MS = 5_000
-"""How much of the time between the ends of two looks at the group counts at most. No more than the
-grace: a host that was frozen once has left a whole session to the members."""
 NO_ANSWER_COUNTS_FROM = 2
 """The number of the question from which no answer means that no writer of apportion is there, even
 if another process asked it."""
-
-
-class AwaitedMembers(NamedTuple):
-    """The members of the group that a query waits for.
-
-    members: None while it waits for none. seen_ms: when the last look at the group ended
-    (monotonic). watched_ms: for how long all looks have shown the same. watched_before_ms: the same
-    when the last look began. interruptions: as of the last look.
-    """
-
-    members: tuple[str, ...] | None = None
-    seen_ms: int = 0
-    watched_ms: int = 0
-    watched_before_ms: int = 0
-    interruptions: int = 0
-
-    def observe(self, members: tuple[str, ...], snapshot: MembershipSnapshot) -> "AwaitedMembers":
-        """Return the awaited members after a look at the group, which has shown these.
-
-        snapshot: read at the end of the look.
-        """
-        now_ms, interruptions = snapshot.read_at_ms, snapshot.interruptions
-        # A coordinator that has started again gives lost members a whole session.
-        if members != self.members or interruptions != self.interruptions:
-            return AwaitedMembers(members, now_ms, interruptions=interruptions)
-        # In a long gap the host may have been frozen, and the other queries with it: they have not
-        # had that time to name their sink. But a query with a long trigger interval has gaps alone.
-        counted_ms = min(now_ms - self.seen_ms, LONGEST_GAP_MS)
-        return self._replace(
-            seen_ms=now_ms,
-            watched_ms=self.watched_ms + counted_ms,
-            watched_before_ms=self.watched_ms,
-        )
-
-    def have_stayed(self, session_timeout_ms: int) -> bool:
-        """Return whether the group has kept them for longer than a session timeout.
-
-        A lost member with the session timeout of this query is removed within that time, unless
-        the coordinator starts again.
-        """
-        # When the last look began, and not when it ended: its answers may be as old as that.
-        return self.watched_before_ms > session_timeout_ms + CLAIM_GRACE_MS
 
 
 class GroupAdmission:
@@ -166,15 +120,7 @@ class GroupAdmission:
         is_own = previous == self.last_planned
         if is_own and not previous.question_number and previous != self._confirmed:
             if missing := sinks_without_report(previous, report):
-                # A sink whose writer was not called would miss these records for good.
-                yield Note(
-                    "warning",
-                    f"the last batch was not given to {sink_names(missing)}: the writers "
-                    "are asked for their sinks, and the batch is planned again",
-                )
-                starts = {partition: start for partition, (start, _) in previous.ranges.items()}
-                again = rewound(previous, starts)
-                return (yield from self._leave_and_ask(again, report, previous.sinks or ()))
+                return (yield from self._plan_again(previous, report, missing))
             self._confirmed = previous
         if previous.sinks is not None and report.adopt and report.sinks not in ((), previous.sinks):
             # The user gives the group to a query whose sinks have changed since the last batch.
@@ -186,6 +132,29 @@ class GroupAdmission:
         self.commit_metadata = metadata_of(sinks)
         if self.may_join:
             return None
+        return (yield from self._join_or_ask(previous, report, sinks, is_own=is_own))
+
+    def _plan_again(self, previous: Span, report: WriterReport, missing: Sinks) -> Rule[Span]:
+        """Return what to ask, to plan the last batch again: it was not given to these sinks.
+
+        Without that, a sink whose writer was not called would miss these records for good.
+        """
+        yield Note(
+            "warning",
+            f"the last batch was not given to {sink_names(missing)}: the writers "
+            "are asked for their sinks, and the batch is planned again",
+        )
+        starts = {partition: start for partition, (start, _) in previous.ranges.items()}
+        again = rewound(previous, starts)
+        return (yield from self._leave_and_ask(again, report, previous.sinks or ()))
+
+    def _join_or_ask(
+        self, previous: Span, report: WriterReport, sinks: Sinks, *, is_own: bool
+    ) -> Rule[Span | None]:
+        """Let the member join the group if it is this query's; else return the span to ask about.
+
+        is_own: this process has planned `previous`. Raises as `check_answer` does.
+        """
         if (
             previous.question_number
             and not is_own

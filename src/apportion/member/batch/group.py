@@ -46,9 +46,9 @@ class TopicReader(NamedTuple):
 
 
 class BatchGroup:
-    """A batch planner's group. topics: those that its member subscribes to by name.
+    """A batch planner's group. topics: those that its member subscribes to.
 
-    expression: of RE2, in their place; "" for none. classic_session_ms: the session timeout of a
+    classic_session_ms: the session timeout of a
     member that speaks the classic protocol, as its group then probably does; None for one of the
     consumer protocol. is_balanced: False for a reader without a membership, whose partitions are
     given once and for all. servers: the brokers as the user gave them, for commands in texts.
@@ -57,14 +57,13 @@ class BatchGroup:
     def __init__(
         self,
         group_id: str,
-        topics: tuple[str, ...],
+        topics: TopicChoice,
         *,
         classic_session_ms: int | None,
-        expression: str = "",
         is_balanced: bool = True,
         servers: str = "",
     ) -> None:
-        self.topics, self.expression = topics, expression
+        self.topics = topics
         self._is_balanced, self._servers = is_balanced, servers
         self._group_id, self._classic_session_ms = group_id, classic_session_ms
         self._is_classic = classic_session_ms is not None
@@ -90,7 +89,7 @@ class BatchGroup:
 
     def fetch_topics(self) -> Rule[Topics]:
         """Return the subscribed topics that exist."""
-        return (yield from TopicChoice(self.topics, self.expression).find_topics())
+        return (yield from self.topics.find_topics())
 
     def fetch_offsets(
         self, incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
@@ -121,7 +120,7 @@ class BatchGroup:
         if not isinstance(group, ConsumerGroup):
             what = f"there is no group {self._group_id!r} of consumers"
             raise Refused(Code.GROUP_ID_NOT_FOUND, what)
-        if self.expression and not (yield from self._has_resolved_expression(group)):
+        if self.topics.expression and not (yield from self._has_resolved_expression(group)):
             return False
         return any(
             group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
@@ -154,8 +153,8 @@ class BatchGroup:
         group that does not exist has no members.
         """
         group = yield from describe_by_protocol(self._group_id, classic_first=self._is_classic)
-        names = self.topics
-        if self.expression:
+        names = self.topics.names
+        if self.topics.expression:
             names = tuple(topic.name for topic in (yield from self.fetch_topics()))
         readers: list[TopicReader] = []
         if isinstance(group, ClassicGroup):

@@ -96,7 +96,7 @@ class BatchMembership:
         # ever.
         if view.state is MembershipState.FATAL:
             raise MembershipFailed(str(view.error))
-        yield from raise_refusal(view, self._group.topics)
+        yield from raise_refusal(view, self._group.topics.names)
         if self._partition_counts is None:
             yield from self._read_initial_topics()
         if view.incarnation != self.ownership.incarnation:
@@ -132,8 +132,8 @@ class BatchMembership:
         topics = yield from self._group.fetch_topics()
         self._partition_counts = {topic.id: topic.partitions for topic in topics}
         self._missing = TopicChoice(
-            tuple(name for name in self._group.topics if topics.named(name) is None),
-            "" if topics else self._group.expression,
+            tuple(name for name in self._group.topics.names if topics.named(name) is None),
+            "" if topics else self._group.topics.expression,
         )
         if self._missing.expression:
             yield Note(

@@ -65,6 +65,23 @@ class StartingOffsets:
         return {EARLIEST: log.start, LATEST: log.end}.get(offset, offset)
 
 
+class ReadLimits(NamedTuple):
+    """The limits on the offsets that one span reads.
+
+    most_offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
+    least_offsets: the fewest new offsets for which a span reads anything (minOffsetsPerTrigger).
+    ends: where each partition ends for good (availableNow); one that is left out reads nothing.
+    None: no partition ends.
+    """
+
+    most_offsets: int | None = None
+    least_offsets: int = 0
+    ends: Mapping[TopicIdPartition, int] | None = None
+
+
+NO_READ_LIMITS = ReadLimits()
+
+
 @dataclass(frozen=True, slots=True)
 class PlanInput:
     """Everything that the next span depends on, beside the last one.
@@ -75,10 +92,6 @@ class PlanInput:
     committed: the group's offset of each gained partition, None where it has none; fetched after it
     was assigned.
     new_partitions: those that appeared after this member first saw their topic.
-    limit: the most offsets that one span reads; None: all (maxOffsetsPerTrigger). least: the fewest
-    new offsets for which a span reads anything (minOffsetsPerTrigger).
-    caps: where each partition ends for good (availableNow); without a cap it reads nothing. None:
-    no caps.
     """
 
     checkpoint: str
@@ -87,21 +100,7 @@ class PlanInput:
     committed: Mapping[TopicIdPartition, int | None] = field(default_factory=dict)
     starting_offsets: StartingOffsets = StartingOffsets()
     new_partitions: Container[TopicIdPartition] = ()
-    limit: int | None = None
-    least: int = 0
-    caps: Mapping[TopicIdPartition, int] | None = None
-
-
-class ReadLimits(NamedTuple):
-    """Limits on the offsets that the next span reads.
-
-    offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
-    ends: of each partition (availableNow); None: no limit. least: below it nothing is read.
-    """
-
-    offsets: int | None
-    ends: Mapping[TopicIdPartition, int] | None
-    least: int
+    limits: ReadLimits = NO_READ_LIMITS
 
 
 class Gap(NamedTuple):
@@ -185,21 +184,21 @@ def nearest_offset(
 def _read_ends(
     positions: Mapping[TopicIdPartition, int], inputs: PlanInput
 ) -> dict[TopicIdPartition, int]:
-    """Return how far each partition is read in the next micro-batch, within caps and limit."""
-    lags = {}
+    """Return how far each partition is read in the next micro-batch, within the limits."""
+    limits, lags = inputs.limits, {}
     for partition, position in positions.items():
         end = inputs.logs[partition].end
-        if inputs.caps is not None:
-            # availableNow: a partition without a cap appeared after the caps were read
-            end = min(end, inputs.caps.get(partition, position))
+        if limits.ends is not None:
+            # availableNow: a partition that is left out appeared after the ends were read
+            end = min(end, limits.ends.get(partition, position))
         lags[partition] = max(end - position, 0)
-    if sum(lags.values()) < inputs.least:
+    if sum(lags.values()) < limits.least_offsets:
         # Left for a later span; a change of ownership is planned all the same.
         return dict(positions)
     shares = (
         lags
-        if inputs.limit is None
-        else split_limit(lags, inputs.limit, rotation=sum(positions.values()))
+        if limits.most_offsets is None
+        else split_limit(lags, limits.most_offsets, rotation=sum(positions.values()))
     )
     return {partition: position + shares[partition] for partition, position in positions.items()}
 

@@ -28,6 +28,7 @@ from apportion.member.batch.data_loss import DataLossCheck
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import BatchMembership, BatchOwnership
 from apportion.member.batch.plan import (
+    NO_READ_LIMITS,
     BatchPlan,
     LogBounds,
     PlanInput,
@@ -107,17 +108,11 @@ class BatchPlanner:
         # start positions that were committed before this query was known to be the only new one
         self._provisional_starts: dict[TopicIdPartition, int] = {}
 
-    def plan_next(
-        self,
-        previous: Span,
-        limit: int | None,
-        caps: Mapping[TopicIdPartition, int] | None = None,
-        least: int = 0,
-    ) -> Rule[Span]:
+    def plan_next(self, previous: Span, limits: ReadLimits = NO_READ_LIMITS) -> Rule[Span]:
         """Return the span of a query's next micro-batch; `previous`, which is in the sink, if none.
 
-        limit, caps, least: as in `PlanInput`. Raises NotReady, DataLoss, NoRecordAtTime,
-        MembershipFailed, AnotherSink, and whatever the driver throws in.
+        Raises NotReady, DataLoss, NoRecordAtTime, MembershipFailed, AnotherSink, and whatever the
+        driver throws in.
         """
         report: WriterReport = yield ReadWriterReport(previous)
         if previous.sinks is None and not previous.question_number:
@@ -132,7 +127,7 @@ class BatchPlanner:
             return (yield from self._ask_writers(to_ask, previous, report.rewind))
         batch = FinishedBatch(previous, report)
         owned = yield from self._commit_and_adopt(batch)
-        plan, unclaimed = yield from self._plan_owned(batch, owned, ReadLimits(limit, caps, least))
+        plan, unclaimed = yield from self._plan_owned(batch, owned, limits)
         # Before the span is returned: with `latest` an owner that dies before its first commit
         # would lose what it skipped over.
         yield from self._commit_starts(batch, plan)
@@ -268,9 +263,7 @@ class BatchPlanner:
             committed=committed,
             starting_offsets=starting,
             new_partitions=dict.fromkeys(filter(self._membership.is_new, owned)),
-            limit=limits.offsets,
-            least=limits.least,
-            caps=limits.ends,
+            limits=limits,
         )
         plan = plan_batch(batch.written, inputs)
         yield from self._data_loss.check_gaps(plan)

@@ -24,6 +24,7 @@ from apportion.machine import Note
 from apportion.member.batch import retry_limits
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.plan import ReadLimits
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     AwaitNewTarget,
@@ -68,8 +69,6 @@ class Pauses(NamedTuple):
 class QuerySettings(NamedTuple):
     """The settings of one query: its group, its brokers as the user gave them, its topics.
 
-    expression: in place of the topics' names; "" for none.
-
     classic: the member speaks the classic protocol. max_poll_interval_ms: the time within which
     the query must ask for its next batch, also the member's rebalance timeout; None for a reader
     without a membership. least_offsets: fewer new offsets are not read until `longest_delay_ms`
@@ -78,18 +77,12 @@ class QuerySettings(NamedTuple):
 
     group_id: str
     servers: str
-    topics: tuple[str, ...]
+    topics: TopicChoice
     classic: bool
     max_poll_interval_ms: int | None
     pauses: Pauses = Pauses()
     least_offsets: int = 0
     longest_delay_ms: int = 0
-    expression: str = ""
-
-    @property
-    def choice(self) -> TopicChoice:
-        """The topics, or the expression in their place."""
-        return TopicChoice(self.topics, self.expression)
 
 
 class BatchRetries:
@@ -141,16 +134,18 @@ class BatchRetries:
             limit_s = retry_limits.end_limit_s(failure)
             yield from self._log(retry_limits.waiting_text(failure, limit_s))
             deadline = deadlines.setdefault(limit_s, RetryDeadline(began_ms, int(limit_s * 1000)))
-            choice = self._settings.choice
-            text = f"the ends of {choice} cannot be read: {failure}{retry_limits.remedy(failure)}"
+            text = (
+                f"the ends of {self._settings.topics} cannot be read: {failure}"
+                f"{retry_limits.remedy(failure)}"
+            )
             now_ms = yield from self._read_time_ms()
             yield AwaitNextAttempt(deadline.next_pause_ms(now_ms, MembershipFailed(text)))
 
     def _fetch_ends(self) -> Rule[dict[TopicIdPartition, int]]:
         """Return the present end of each partition; raise Refused for a topic that is missing."""
-        choice = self._settings.choice
-        existing = yield from choice.find_topics()
-        for name in choice.names:
+        topics = self._settings.topics
+        existing = yield from topics.find_topics()
+        for name in topics.names:
             if existing.named(name) is None:
                 raise Refused(
                     Code.UNKNOWN_TOPIC_OR_PARTITION,
@@ -175,15 +170,15 @@ class BatchRetries:
         now_ms = yield from self._read_time_ms()
         yield from self._warn_of_long_batch(now_ms)
         limit_ms = int(retry_limits.NO_PROGRESS_TIMEOUT_S * 1000)
-        least = 0 if reads_all else self._least_offsets(now_ms)
+        limits = ReadLimits(
+            limit, 0 if reads_all else self._least_offsets(now_ms), self._end_limits
+        )
         while True:
             yield PollMembership()
             try:
                 # The whole plan is made anew in each attempt: the planner keeps a state from which
                 # it can go on.
-                following: Span = yield from self._planner.plan_next(
-                    previous, limit, self._end_limits, least
-                )
+                following: Span = yield from self._planner.plan_next(previous, limits)
                 if self._is_end(previous, following):
                     yield from self._planner.require_full_assignment(now_ms + limit_ms, limit_ms)
             except (NotReady, Refused, Unanswerable) as error:

@@ -1,36 +1,8 @@
-"""A micro-batch as a value, and the rule that admits it to an exactly-once sink.
+"""A micro-batch as a value, and its JSON in Spark's offset log.
 
 A `Span` is the offset ranges of one batch: reading it again later, anywhere, gives the same rows.
 It travels as the offset JSON of the Spark source in one canonical form: sorted keys, plain
 integers, nothing that changes while no data does. This module knows no group and no clock.
-
-Exactly once, the problem: Spark repeats a batch after a failure, and an application that lost its
-partitions without knowing goes on writing them. Neither may bring a record to the sink twice, and
-no record may be left out between two batches.
-
-The method is fencing (an idempotent write by a stored high-water mark). The sink keeps one number
-for each partition, its fence: the offset after the last one that it has. A batch `[start, to)` and
-its new fences are written in one transaction, which fails if a fence has moved since it was read.
-`admit_range` compares:
-
-| fence | admitted of `[start, to)` | new fence |
-|---|---|---|
-| none | all: the sink has nothing of the partition | `to` |
-| below `start` | nothing: LostOffsets, as `[fence, start)` would never be written | |
-| from `start` up to `to` | `[fence, to)`: what is below was written by an earlier attempt | `to` |
-| above `to` | nothing: all of it was written already | unchanged |
-
-Why each offset is written once: of two transactions that read the same fence one fails, so admitted
-ranges follow one another without overlap; and they leave no gap, as a range above the fence is
-refused.
-
-Record by record: a row is known by partition and offset alone, never by its place in the batch or
-by a count, since compaction and transaction markers leave holes among the offsets. Of the rows of
-`[start, to)` the sink writes those with an offset of at least `lower` (`RangeAdmission`), and drops
-the others. A range without any row still moves the fence, or the next batch would look like a gap.
-
-Example: fence 5, batch [3, 9): rows 5 to 8 are written and the fence becomes 9. The same batch
-again: fence 9, nothing is written. A batch [12, 15): LostOffsets, since 9 to 11 are missing.
 """
 
 import json
@@ -43,41 +15,16 @@ from apportion.wire.uuids import uuid_text
 
 FORMAT = 1
 FORMAT_WITH_SINKS = 2
+FORMAT_WITH_QUESTIONS = 3
+RENAMED = {"asks": "question", "nameless": "unclaimed"}
+"""Keys of format 2, which had questions and unclaimed partitions, too, and those of format 3."""
 KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
-UNCLAIMED_KEYS = ("id", "nameless", "sinks", "topics", "v")
-QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
+UNCLAIMED_KEYS = ("id", "sinks", "topics", "unclaimed", "v")
+QUESTION_KEYS = ("id", "question", "sinks", "topics", "unclaimed", "v")
 
 
 class SpanError(ValueError):
     """The JSON is not an offset of the apportion source; the text says where it is wrong."""
-
-
-class LostOffsets(ValueError):
-    """Offsets between a sink's fence and the next batch were never written to the sink.
-
-    fence: None where the sink has none, and the batch starts at a committed offset that is not the
-    sink's.
-    """
-
-    def __init__(
-        self, partition: TopicIdPartition, fence: int | None, start: int, why: str = ""
-    ) -> None:
-        """Create the error for a batch whose range starts above the sink's fence.
-
-        fence: the sink's next offset of the partition; None if it has none. why: another sentence.
-        """
-        if fence is None:
-            what = (
-                f"{partition}: the sink has nothing of it, but the batch starts at {start}, which "
-                "did not come from the sink"
-            )
-        else:
-            what = (
-                f"{partition}: the sink has everything below offset {fence}, but the batch starts "
-                f"at {start}: {start - fence} lost"
-            )
-        super().__init__(f"{what}. {why}" if why else what)
-        self.partition, self.fence, self.start = partition, fence, start
 
 
 class Span(NamedTuple):
@@ -128,24 +75,21 @@ class Span(NamedTuple):
             entry["span"][str(partition.partition)] = list(self.ranges[partition])
         if self.sinks is None and not self.question_number:
             return {"id": self.id, "topics": topics, "v": FORMAT}
-        fields = {
-            "id": self.id,
-            "sinks": None if self.sinks is None else list(self.sinks),
-            "topics": topics,
-            "v": FORMAT_WITH_SINKS,
-        }
+        sinks = None if self.sinks is None else list(self.sinks)
         if not self.question_number and not self.unclaimed:
-            return fields
+            return {"id": self.id, "sinks": sinks, "topics": topics, "v": FORMAT_WITH_SINKS}
         unclaimed: dict[str, dict[str, Any]] = {}
         for partition in sorted(self.unclaimed):
             unclaimed.setdefault(
                 partition.topic, {"id": uuid_text(partition.topic_id), "partitions": []}
             )["partitions"].append(partition.partition)
         return {
-            **({"asks": self.question_number} if self.question_number else {}),
             "id": self.id,
-            "nameless": unclaimed,
-            **fields,
+            **({"question": self.question_number} if self.question_number else {}),
+            "sinks": sinks,
+            "topics": topics,
+            "unclaimed": unclaimed,
+            "v": FORMAT_WITH_QUESTIONS,
         }
 
     def canonical_json(self) -> str:
@@ -187,17 +131,23 @@ def parse_span(offset: Any) -> Span:
             raise SpanError(f"an offset must be JSON: {error}") from None
     version = _require_object(offset, "the offset").get("v", FORMAT)
     # in Python True equals 1
-    if version not in (FORMAT, FORMAT_WITH_SINKS) or isinstance(version, bool):
+    if version not in (FORMAT, FORMAT_WITH_SINKS, FORMAT_WITH_QUESTIONS) or isinstance(
+        version, bool
+    ):
         raise SpanError(
-            f"this offset has format {version!r}; this version reads formats {FORMAT} and "
-            f"{FORMAT_WITH_SINKS}: "
+            f"this offset has format {version!r}; this version reads formats {FORMAT} to "
+            f"{FORMAT_WITH_QUESTIONS}: "
             "was it written by a later one?"
         )
+    if version == FORMAT_WITH_SINKS:
+        offset = {RENAMED.get(key, key): value for key, value in offset.items()}
     # a question has its number, and null instead of sinks unless it names those of the checkpoint
-    is_question = version == FORMAT_WITH_SINKS and (
-        offset.get("sinks", ()) is None or "asks" in offset
+    is_question = version != FORMAT and (offset.get("sinks", ()) is None or "question" in offset)
+    has_unclaimed = (
+        not is_question
+        and version != FORMAT
+        and (version == FORMAT_WITH_QUESTIONS or "unclaimed" in offset)
     )
-    has_unclaimed = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
     _require_keys(
         offset,
         "the offset",
@@ -219,12 +169,12 @@ def parse_span(offset: Any) -> Span:
     if is_question:
         return span._replace(
             sinks=None if offset["sinks"] is None else _parse_sinks(offset["sinks"]),
-            question_number=_parse_question_number(offset["asks"]),
-            unclaimed=_parse_unclaimed(offset["nameless"]),
+            question_number=_parse_question_number(offset["question"]),
+            unclaimed=_parse_unclaimed(offset["unclaimed"]),
         )
     if has_unclaimed:
         return span._replace(
-            sinks=_parse_sinks(offset["sinks"]), unclaimed=_parse_unclaimed(offset["nameless"])
+            sinks=_parse_sinks(offset["sinks"]), unclaimed=_parse_unclaimed(offset["unclaimed"])
         )
     return span if version == FORMAT else span._replace(sinks=_parse_sinks(offset["sinks"]))
 
@@ -255,7 +205,7 @@ def _parse_question_number(value: Any) -> int:
 def _parse_unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
     """Return the partitions of a span's JSON whose committed offset names no sink."""
     unclaimed = []
-    for topic, entry in _require_object(value, "nameless").items():
+    for topic, entry in _require_object(value, "unclaimed").items():
         topic_id, numbers = _parse_topic_id(topic, entry, "partitions"), entry["partitions"]
         if not isinstance(numbers, list | tuple) or not all(
             type(number) is int and number >= 0 for number in numbers
@@ -305,77 +255,3 @@ def _parse_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
             f"<= to, not {offset_range!r}"
         )
     return offset_range[0], offset_range[1]
-
-
-class RangeAdmission(NamedTuple):
-    """The rows of one partition's range that a sink may write: those in `[lower, to)`.
-
-    fence: the sink's new fence, to be set in the same transaction; None if it stays.
-    """
-
-    lower: int
-    to: int
-    fence: int | None
-
-
-def lowest_admitted(start: int, fence: int) -> int:
-    """Return the first offset of a range that the sink does not have yet.
-
-    A guard: the fence wins over the start, or a repeated batch would be written twice.
-    """
-    return max(start, fence)
-
-
-def admit_range(
-    partition: TopicIdPartition,
-    offset_range: tuple[int, int],
-    fence: int | None,
-    *,
-    is_unclaimed: bool = False,
-    fail_on_data_loss: bool = True,
-) -> RangeAdmission:
-    """Return the offsets of a micro-batch's range that a sink may write, by the sink's fence.
-
-    A fence is the offset after the last one that the sink has of the partition.
-    fence: None if the sink has none for this partition. is_unclaimed: nothing says that the offset
-    at which the range starts was committed for this sink; without a fence such a range is refused.
-    Raises LostOffsets, unless `fail_on_data_loss` is False.
-    """
-    start, to = offset_range
-    if fence is None:
-        # A start that was not committed for this sink may skip records that it never got.
-        if is_unclaimed and fail_on_data_loss:
-            raise LostOffsets(partition, None, start)
-        return RangeAdmission(start, to, to)
-    # A gap: `[fence, start)` would never be written.
-    if start > fence and fail_on_data_loss:
-        raise LostOffsets(partition, fence, start)
-    return RangeAdmission(min(lowest_admitted(start, fence), to), to, to if to > fence else None)
-
-
-def admit(
-    batch: Span, fences: Mapping[TopicIdPartition, int], *, fail_on_data_loss: bool = True
-) -> dict[TopicIdPartition, RangeAdmission]:
-    """Return the ranges of a micro-batch that a sink may write: `admit_range` of each partition."""
-    return {
-        partition: admit_range(
-            partition,
-            offset_range,
-            fences.get(partition),
-            is_unclaimed=partition in batch.unclaimed,
-            fail_on_data_loss=fail_on_data_loss,
-        )
-        for partition, offset_range in batch.ranges.items()
-    }
-
-
-def advance(
-    fences: Mapping[TopicIdPartition, int], admitted: Mapping[TopicIdPartition, RangeAdmission]
-) -> dict[TopicIdPartition, int]:
-    """Return the sink's fences after the transaction that wrote the admitted ranges."""
-    moved = {
-        partition: admission.fence
-        for partition, admission in admitted.items()
-        if admission.fence is not None
-    }
-    return {**fences, **moved}

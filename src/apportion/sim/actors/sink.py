@@ -5,7 +5,7 @@ Rows are ranges of offsets. The sink raises LawBroken for a row that is written 
 
 from collections.abc import Mapping
 
-from apportion.member.batch.span import RangeAdmission, advance
+from apportion.member.batch.fences import RangeAdmission, advance
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition
 

@@ -11,12 +11,14 @@ from typing import Any
 
 from apportion.member import queries
 from apportion.member.batch import queries as batch_queries
+from apportion.member.batch.fences import admit
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.retries import BatchRetries, Pauses, QuerySettings
-from apportion.member.batch.span import EMPTY_SPAN, Span, admit
+from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.configs import SettingQuery
 from apportion.member.membership import Adopted, Polled
@@ -90,7 +92,7 @@ class Worker(Application):
         """Change the topics to which the query subscribes."""
         super().subscribe(topics)
         if self.is_up and self.is_working:
-            self.batch_group.topics = topics
+            self.batch_group.topics = TopicChoice(topics)
 
     def script(self) -> Script:
         """Run the query until the process ends, or until the rule ends the query."""
@@ -111,7 +113,7 @@ class Worker(Application):
         session_ms = self.simulation.scenario.session_ms
         self.batch_group = BatchGroup(
             self.group,
-            self.topics,
+            TopicChoice(self.topics),
             classic_session_ms=session_ms if self.uses_classic_protocol else None,
         )
         self.batches = BatchPlanner(
@@ -149,7 +151,7 @@ class Worker(Application):
         return QuerySettings(
             self.group,
             SERVERS,
-            self.topics,
+            TopicChoice(self.topics),
             classic=self.uses_classic_protocol,
             max_poll_interval_ms=scenario.rebalance_ms,
             pauses=Pauses(max(IDLE_MS, scenario.batch_ms), RETRY_MS, RETRY_MS),

@@ -28,8 +28,7 @@ from apportion.spark.reading.source_columns import without_load
 from apportion.spark.versions import to_utc_arrow_schema
 from apportion.topics import TopicPartition
 
-REPORT = "path string, size long, rows long, topic string, partition int, first long, last long"
-REPORT_SCHEMA = pa.schema(
+REPORT = pa.schema(
     [
         ("path", pa.string()),
         ("size", pa.int64()),
@@ -135,9 +134,7 @@ class PartFileWriter(NamedTuple):
         # One report for the task, at its end: of a task that fails Spark sees nothing, and its
         # files are deleted above.
         if written:
-            yield pa.RecordBatch.from_pylist(
-                [file._asdict() for file in written], schema=REPORT_SCHEMA
-            )
+            yield pa.RecordBatch.from_pylist([file._asdict() for file in written], schema=REPORT)
 
     def _admitted_rows(
         self, batch: pa.RecordBatch

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable
 
 from apportion.client.cluster import Cluster
+from apportion.client.cluster_answers import ANSWERS
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.locations import local_table_or_none
-from apportion.member.batch.span import LostOffsets
-from apportion.member.batch.topic_choice import TopicChoice
+from apportion.member.batch.fences import LostOffsets
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
     AnotherSink,
@@ -23,7 +23,7 @@ from apportion.member.group_claims import (
     sinks_of,
 )
 from apportion.readable import readable
-from apportion.spark.options.chosen_topics import chosen_partitions
+from apportion.rules import run_rule
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
@@ -101,8 +101,10 @@ def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
     # A connection of its own, as below.
     cluster = Cluster(options.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=options.security)
     try:
-        choice = TopicChoice(options.topics, options.expression)
-        partitions = chosen_partitions(cluster, choice, options.assigned)
+        partitions = run_rule(
+            options.topics.find_partitions(options.assigned),
+            lambda query: ANSWERS[type(query)](cluster, options.group, query),
+        )
         stored = cluster.committed_offsets(options.group, partitions)
     except (Refused, Disconnected):
         return  # load() has asked the same: what has changed since, the query says

@@ -5,10 +5,11 @@ that were written already are below it: whole files of such rows are deleted, an
 on both sides of the fence is written again without the lower ones.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from apportion.spark.delta_sink.files import (
     REPORT,
@@ -20,6 +21,9 @@ from apportion.spark.delta_sink.files import (
 )
 from apportion.spark.delta_sink.table import TableAttempt
 from apportion.topics import TopicPartition
+
+WriteRows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function for mapInArrow, which writes files and returns rows of `REPORT`."""
 
 
 class UncommittedFiles:
@@ -77,5 +81,6 @@ class UncommittedFiles:
         return self._written
 
     @staticmethod
-    def _run(frame: DataFrame, write: Any) -> list[WrittenFile]:
-        return [WrittenFile(*row) for row in frame.mapInArrow(write, REPORT).collect()]
+    def _run(frame: DataFrame, write: WriteRows) -> list[WrittenFile]:
+        files = frame.mapInArrow(write, from_arrow_schema(REPORT)).collect()
+        return [WrittenFile(*row) for row in files]

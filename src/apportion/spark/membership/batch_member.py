@@ -13,6 +13,7 @@ from typing import ClassVar
 from uuid import uuid4
 
 from apportion.client.cluster import Cluster
+from apportion.client.cluster_answers import matching_topics
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
 from apportion.client.members import new_member
@@ -39,7 +40,6 @@ from apportion.spark.membership.client_ids import member_client_id
 from apportion.spark.membership.fixed_assignment import FixedAssignment
 from apportion.spark.monitoring.rebalance_lines import GroupName, RebalanceLines
 from apportion.spark.monitoring.source_report import LogPosition, ReportedMember, SourceReport
-from apportion.spark.options.chosen_topics import matching_topics
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.processes import handover, stop_requests
 from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
@@ -81,7 +81,6 @@ class BatchMember(RuleDriver):
                 options.group,
                 options.topics,
                 classic_session_ms=options.session_timeout_ms if options.classic else None,
-                expression=options.expression,
                 is_balanced=options.assigned is None,
                 servers=options.bootstrap,
             ),
@@ -102,7 +101,6 @@ class BatchMember(RuleDriver):
                 ),
                 least_offsets=options.min_offsets or 0,
                 longest_delay_ms=options.max_delay_ms,
-                expression=options.expression,
             ),
         )
         self._has_joined = False
@@ -121,7 +119,7 @@ class BatchMember(RuleDriver):
         if self.options.assigned is not None:
             return FixedAssignment(self.cluster, self.options.group, self.options.assigned)
         member = new_member(self.options.group, **self.options.membership())
-        return GroupMembership(self.cluster, member, self.options.topics)
+        return GroupMembership(self.cluster, member, self.options.topics.names)
 
     def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
         """Leave the group, waiting at most `timeout_ms`.
@@ -303,8 +301,9 @@ class BatchMember(RuleDriver):
                 # Of a fixed assignment, which looks for its partitions: the next attempt does.
                 self._has_joined = False
                 raise
-            if self.options.expression and isinstance(self._membership, GroupMembership):
-                self._membership.subscribe((), self.options.expression)
+            expression = self.options.topics.expression
+            if expression and isinstance(self._membership, GroupMembership):
+                self._membership.subscribe((), expression)
 
     def _leave(self, *, for_good: bool = True) -> bool:
         """Leave the group; return whether that is confirmed.

@@ -12,12 +12,9 @@ from apportion.drive.notes import log_note
 from apportion.machine import Note
 from apportion.member.batch import first_look
 from apportion.member.batch.first_look import FirstLook
-from apportion.member.batch.queries import MatchingTopics
-from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.records.queries import FetchRecords
 from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import run_rule
-from apportion.spark.options.chosen_topics import matching_topics
 from apportion.spark.options.stream import SourceOptions
 
 log = logging.getLogger("apportion.spark")
@@ -34,7 +31,7 @@ def look_at_cluster(options: SourceOptions) -> None:
     look = FirstLook(
         options.group,
         options.bootstrap,
-        TopicChoice(options.topics, options.expression),
+        options.topics,
         options.assigned,
     )
     try:
@@ -51,7 +48,6 @@ ANSWERS: ClusterAnswers = {
     Note: lambda _cluster, group, note: log_note(log, note, group),
     ReadClock: lambda cluster, _group, query: cluster.answer(query),
     Pause: lambda cluster, _group, query: cluster.answer(query),
-    MatchingTopics: lambda cluster, _group, query: matching_topics(cluster, query.expression),
     FetchRecords: lambda cluster, _group, query: cluster.fetch(
         query.positions, max_wait_ms=query.max_wait_ms
     ),

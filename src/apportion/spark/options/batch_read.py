@@ -39,7 +39,6 @@ from apportion.spark.options.values import (
     OptionError,
     bootstrap_servers,
     by_lower_name,
-    option_error,
     parsed,
     refuse_uncommitted_reads,
     required_text,
@@ -173,22 +172,16 @@ class BatchOptions:
         bootstrap = bootstrap_servers(values)
         topics = topic_option(values)
         group = _group_of_offsets(values, values.get("startingoffsets", "earliest"))
-        try:
-            security = query_security(values)
-            read = BoundedRead(
-                topics.topics,
-                batch_start(values, value_of, topics),
-                batch_end(values, topics),
-                ending_times(values, value_of, topics),
-                from_committed=group is not None,
-                fail_on_data_loss=value_of("failOnDataLoss"),
-                assigned=topics.partitions,
-            )
-        except OptionError:
-            raise
-        except ValueError as error:
-            # Without its cause, which may show a secret.
-            raise option_error(error) from None
+        security = query_security(values)
+        read = BoundedRead(
+            topics.topics,
+            batch_start(values, value_of, topics),
+            batch_end(values, topics),
+            ending_times(values, value_of, topics),
+            from_committed=group is not None,
+            fail_on_data_loss=value_of("failOnDataLoss"),
+            assigned=topics.partitions,
+        )
         _refuse_reversed(read)
         return cls(
             bootstrap=bootstrap,

@@ -5,19 +5,10 @@ Their errors are OptionErrors; exactly one of the three has to be given.
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-from apportion.errors import Refused
-from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
-from apportion.member.queries import ExistingTopics
-from apportion.rules import run_rule
 from apportion.spark.options.values import OptionError
-from apportion.topics import TopicIdPartition
-
-# RE2 and the client are imported by those who need them: most options name their topics.
-if TYPE_CHECKING:
-    from apportion.client.cluster import Cluster
 
 NAMES = ("subscribe", "subscribePattern", "assign")
 EXCLUDE = "subscribe, subscribePattern and assign exclude each other: give one of them"
@@ -49,6 +40,7 @@ class ChosenTopics(NamedTuple):
     def includes(self, topic: str) -> bool:
         """Return whether a topic of this name is chosen."""
         if self.topics.expression:
+            # RE2 is imported here and below alone: most options name their topics.
             from apportion.coord.consumer.expressions import matching
 
             return bool(matching(self.topics.expression, (topic,)))
@@ -89,13 +81,10 @@ def _topic_names(value: str) -> tuple[str, ...]:
 
 
 def _checked_expression(value: str) -> str:
-    from apportion.coord.consumer.expressions import check_expression
+    from apportion.coord.consumer.expressions import expression_fault_or_none
 
-    try:
-        check_expression(value)
-    except Refused as refused:
-        why = refused.why.replace("SubscribedTopicRegex", "it")
-        raise OptionError(f"option subscribePattern is {value!r}: {why}") from None
+    if (fault := expression_fault_or_none(value)) is not None:
+        raise OptionError(f"option subscribePattern is {value!r}: it is {fault}.")
     return value
 
 
@@ -120,31 +109,3 @@ def _assigned(value: str) -> ChosenTopics:
         raise OptionError(f"option assign is {value!r}: {PARTITIONS}.")
     topics = tuple(dict.fromkeys(topic for topic, _ in partitions))
     return ChosenTopics("assign", TopicChoice(topics), tuple(partitions))
-
-
-def matching_topics(cluster: "Cluster", expression: str) -> tuple[str, ...]:
-    """Return the names of the cluster's topics that the expression matches, in order."""
-    from apportion.coord.consumer.expressions import matching
-    from apportion.member.cluster_queries.retries import send_until_accepted
-    from apportion.member.cluster_queries.topic_descriptions import TopicReplicasQuery
-
-    topics = cluster.run(send_until_accepted(TopicReplicasQuery(None)))
-    return matching(expression, sorted(topic.name for topic in topics))
-
-
-def chosen_partitions(
-    cluster: "Cluster", choice: TopicChoice, assigned: tuple[tuple[str, int], ...] | None
-) -> tuple[TopicIdPartition, ...]:
-    """Return the partitions of the chosen topics that exist.
-
-    assigned: as in SourceOptions; None for all of them.
-    """
-
-    def answer(query: MatchingTopics | ExistingTopics) -> Any:
-        match query:
-            case MatchingTopics(expression):
-                return matching_topics(cluster, expression)
-            case ExistingTopics(names):
-                return cluster.topics(names, fresh=True)
-
-    return run_rule(choice.find_partitions(assigned), answer)

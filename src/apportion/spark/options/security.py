@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, TypedDict
 
-from apportion.client.kafka_security import PREFIXES, kafka_security
+from apportion.client.kafka_security import kafka_security
 from apportion.client.security_fields import HOST_NAME_CHECKS
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.security.key_stores import StoreKind
 from apportion.security.names import MECHANISMS, PROTOCOLS, SecurityProtocol
 from apportion.settings import Setting
-
-PREFIX = "kafka."
-SECURITY_PREFIXES = tuple(PREFIX + prefix for prefix in PREFIXES)
+from apportion.spark.options.values import PREFIX, option_error
 
 STORE_TYPE = Setting(
     "The format of that file; JKS is mostly PKCS12.",
@@ -99,9 +97,13 @@ KafkaSecurityOptions = TypedDict(
 def query_security(options: Mapping[str, str]) -> ClientSecurity:
     """Return the security of a query with these options, whose files are there and can be read.
 
-    Raises ValueError, without any secret.
+    Raises OptionError, without any secret.
     """
-    security = kafka_security(options, PREFIX)
+    try:
+        security = kafka_security(options, PREFIX)
+    except ValueError as error:
+        # Without its cause, which may show a secret.
+        raise option_error(str(error)) from None
     if security == PLAINTEXT:
         return security  # it has no file, and what reads them is not imported
     from apportion.client.connection_security import ConnectionSecurity
@@ -109,7 +111,6 @@ def query_security(options: Mapping[str, str]) -> ClientSecurity:
     try:
         ConnectionSecurity(security)
     except ValueError as error:
-        raise ValueError(
-            f"{PREFIX}security.protocol is {security.protocol.value}: {error}"
-        ) from None
+        fault = f"{PREFIX}security.protocol is {security.protocol.value}: {error}"
+        raise option_error(fault) from None
     return security

@@ -1,18 +1,18 @@
 """The options that say where a read begins and ends, as Spark's own Kafka source has them.
 
 Of several, startingTimestamp comes before startingOffsetsByTimestamp, and that before
-startingOffsets; likewise for the end. Errors are ValueErrors: a sentence that follows the word
-"option".
+startingOffsets; likewise for the end. Errors are OptionErrors.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.settings import MAX_INT64, Setting
 from apportion.spark.options.chosen_topics import ChosenTopics
+from apportion.spark.options.values import OptionError
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 STARTING_TIMESTAMP = Setting(
@@ -48,6 +48,20 @@ Parsed = Callable[[str], Any]
 ByPartition = dict[tuple[str, int], int]
 
 
+class TimeOptions(NamedTuple):
+    """The names of the options that give one end of a read by time.
+
+    by_partition: JSON by topic and partition.
+    """
+
+    for_all: str
+    by_partition: str
+
+
+STARTING_TIMES = TimeOptions("startingTimestamp", "startingOffsetsByTimestamp")
+ENDING_TIMES = TimeOptions("endingTimestamp", "endingOffsetsByTimestamp")
+
+
 def stream_start(values: Values, parsed: Parsed, topics: ChosenTopics) -> StartingOffsets:
     """Return where a stream's partitions begin for which the group has no offset.
 
@@ -78,42 +92,40 @@ def batch_end(values: Values, topics: ChosenTopics) -> ByPartition:
 
 def ending_times(values: Values, parsed: Parsed, topics: ChosenTopics) -> OffsetTimes | None:
     """Return the times at which a batch read ends, at the end of the log where it has none."""
-    return _times(
-        values, parsed, topics, OffsetTimes("endingOffsetsByTimestamp", latest_if_none=True)
-    )
+    return _times(values, parsed, topics, ENDING_TIMES, latest_if_none=True)
 
 
 def _starting_times(values: Values, parsed: Parsed, topics: ChosenTopics) -> OffsetTimes | None:
     strategy = values.get("startingoffsetsbytimestampstrategy", "error").strip().lower()
     if strategy not in TIMESTAMP_STRATEGY.choices:
-        raise ValueError(
-            f"startingOffsetsByTimestampStrategy is {strategy!r}: give error or latest"
+        raise OptionError(
+            f"option startingOffsetsByTimestampStrategy is {strategy!r}: give error or latest."
         )
-    option = "startingOffsetsByTimestamp"
-    return _times(values, parsed, topics, OffsetTimes(option, latest_if_none=strategy == "latest"))
+    return _times(values, parsed, topics, STARTING_TIMES, latest_if_none=strategy == "latest")
 
 
 def _times(
-    values: Values, parsed: Parsed, topics: ChosenTopics, empty: OffsetTimes
+    values: Values,
+    parsed: Parsed,
+    topics: ChosenTopics,
+    options: TimeOptions,
+    *,
+    latest_if_none: bool,
 ) -> OffsetTimes | None:
-    """Return the times of one end of a read; None if no option gives any.
-
-    empty: with the name of the option in JSON, from which that of a single time follows.
-    """
+    """Return the times of one end of a read; None if no option gives any."""
+    text = values.get(options.by_partition.lower())
+    # Checked even if a single time comes before it.
     by_partition = (
-        _offsets_by_partition(empty.option, values[empty.option.lower()], topics, TIMES, least=0)
-        if empty.option.lower() in values
-        else {}
+        {}
+        if text is None
+        else _offsets_by_partition(options.by_partition, text, topics, TIMES, least=0)
     )
-    single = empty.option.replace("OffsetsByTimestamp", "Timestamp")
-    time_ms = parsed(single)
+    time_ms = parsed(options.for_all)
     if time_ms is not None:
-        return OffsetTimes(single, time_ms, latest_if_none=empty.latest_if_none)
-    return (
-        OffsetTimes(empty.option, None, by_partition, empty.latest_if_none)
-        if by_partition
-        else None
-    )
+        return OffsetTimes(options.for_all, time_ms, latest_if_none=latest_if_none)
+    if by_partition:
+        return OffsetTimes(options.by_partition, None, by_partition, latest_if_none)
+    return None
 
 
 def _stream_starting_offsets(value: str, topics: ChosenTopics) -> StartingOffsets:
@@ -121,9 +133,9 @@ def _stream_starting_offsets(value: str, topics: ChosenTopics) -> StartingOffset
     if word in ("earliest", "latest"):
         return StartingOffsets(EARLIEST if word == "earliest" else LATEST)
     if word == COMMITTED:
-        raise ValueError(
-            "startingOffsets is committed: that is for batch reads; a stream always begins at "
-            "the group's committed offsets, and elsewhere only where there is none"
+        raise OptionError(
+            "option startingOffsets is committed: that is for batch reads; a stream always begins "
+            "at the group's committed offsets, and elsewhere only where there is none."
         )
     return StartingOffsets(
         EARLIEST, _offsets_by_partition("startingOffsets", value, topics, STREAM_START)
@@ -135,8 +147,9 @@ def _batch_starting_offsets(value: str, topics: ChosenTopics) -> StartingOffsets
     if word in ("earliest", COMMITTED):
         return StartingOffsets(EARLIEST)
     if word == "latest":
-        raise ValueError(
-            f"startingOffsets is latest: a batch read ends there and would be empty; {BATCH_START}"
+        raise OptionError(
+            "option startingOffsets is latest: a batch read ends there and would be empty; "
+            f"{BATCH_START}."
         )
     offsets = _offsets_by_partition("startingOffsets", value, topics, BATCH_START)
     _refuse_special("startingOffsets", offsets, LATEST, BATCH_START)
@@ -144,13 +157,13 @@ def _batch_starting_offsets(value: str, topics: ChosenTopics) -> StartingOffsets
 
 
 def _refuse_special(option: str, offsets: ByPartition, refused: int, advice: str) -> None:
-    """Raise ValueError for a partition that has EARLIEST or LATEST where it says nothing."""
+    """Raise OptionError for a partition that has EARLIEST or LATEST where it says nothing."""
     for (topic, partition), offset in offsets.items():
         if offset == refused:
             what = "earliest" if refused == EARLIEST else "latest"
-            raise ValueError(
-                f"{option} gives {topic}-{partition} the offset {offset} ({what}), with which "
-                f"nothing would be read: {advice}"
+            raise OptionError(
+                f"option {option} gives {topic}-{partition} the offset {offset} ({what}), with "
+                f"which nothing would be read: {advice}."
             )
 
 
@@ -168,18 +181,19 @@ def _offsets_by_partition(
             for partition, number in by_partition.items()
         }
     except (ValueError, AttributeError):
-        raise ValueError(f"{option} is {value!r}: {advice}") from None
+        raise OptionError(f"option {option} is {value!r}: {advice}.") from None
     for (topic, partition), number in numbers.items():
         if not topics.includes(topic):
-            raise ValueError(
-                f"{option} names topic {topic}, which {topics.name} does not: "
-                "add it there or drop it here"
+            raise OptionError(
+                f"option {option} names topic {topic}, which {topics.name} does not: "
+                "add it there or drop it here."
             )
         # In JSON, true is no number, and 1.7 is no offset.
         if type(number) is not int or not least <= number <= MAX_INT64:
             what = "time" if least == 0 else "offset"
-            raise ValueError(
-                f"{option} gives {topic}-{partition} the {what} {json.dumps(number)}: {advice}"
+            raise OptionError(
+                f"option {option} gives {topic}-{partition} the {what} {json.dumps(number)}: "
+                f"{advice}."
             )
     return numbers
 

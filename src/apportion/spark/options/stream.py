@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from apportion.member.batch.plan import StartingOffsets
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.settings import (
     CLIENT_ID,
     GROUP_PROTOCOL,
@@ -39,7 +40,6 @@ from apportion.spark.options.values import (
     bootstrap_servers,
     by_lower_name,
     duration_ms,
-    option_error,
     parsed,
     refuse_uncommitted_reads,
     required_text,
@@ -231,8 +231,7 @@ class SourceOptions:
     bootstrap: str
     security: ClientSecurity
     group: str
-    topics: tuple[str, ...]
-    expression: str
+    topics: TopicChoice
     assigned: tuple[tuple[str, int], ...] | None
     instance_id: str | None
     classic: bool
@@ -268,14 +267,8 @@ class SourceOptions:
         )
         topics = topic_option(values)
         bootstrap = bootstrap_servers(values)
-        try:
-            starting = stream_start(values, value_of, topics)
-            security = query_security(values)
-        except OptionError:
-            raise
-        except ValueError as error:
-            # Without its cause, which may show a secret.
-            raise option_error(error) from None
+        starting = stream_start(values, value_of, topics)
+        security = query_security(values)
         least, most = _parse_batch_sizes(value_of)
         if classic:
             names = (
@@ -290,8 +283,7 @@ class SourceOptions:
             bootstrap=bootstrap,
             security=security,
             group=group,
-            topics=topics.topics.names,
-            expression=topics.topics.expression,
+            topics=topics.topics,
             assigned=topics.partitions,
             instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,

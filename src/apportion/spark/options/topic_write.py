@@ -21,7 +21,6 @@ from apportion.spark.options.values import (
     OptionError,
     bootstrap_servers,
     by_lower_name,
-    option_error,
     parsed,
 )
 
@@ -310,11 +309,7 @@ def _refuse_contradictions(numbers: Mapping[str, int]) -> None:
 
 def _security(options: Mapping[str, str]) -> ClientSecurity:
     """Return the security of a write; raise OptionError for what librdkafka cannot do."""
-    try:
-        security = query_security(options)
-    except ValueError as error:
-        # Without its cause, which may show a secret.
-        raise option_error(error) from None
+    security = query_security(options)
     if security.tls is not None and security.tls.versions != TLS_VERSIONS:
         raise OptionError(
             "option kafka.ssl.enabled.protocols cannot be used for writing: librdkafka offers "

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from apportion.client.bootstrap import addresses, scheme_remedy_or_none
+from apportion.client.kafka_security import PREFIXES
 from apportion.settings import Setting, fault_or_none, nearest_or_none, whole_number
 from apportion.spark.errors import PlainError
-from apportion.spark.options.security import SECURITY_PREFIXES
 
+PREFIX = "kafka."
+"""The beginning of the names that options have in Kafka's clients without it."""
+SECURITY_PREFIXES = tuple(PREFIX + prefix for prefix in PREFIXES)
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 BOOLEANS = {"true": True, "false": False}
 Settings = Mapping[str, Setting]
@@ -21,13 +24,12 @@ class OptionError(PlainError, ValueError):
     """An option is missing, unknown, wrong, or contradicts another one."""
 
 
-def option_error(fault: ValueError) -> OptionError:
+def option_error(fault: str) -> OptionError:
     """Return the fault of an option as one sentence.
 
     fault: begins with the option's name; a question, such as "did you mean ...?", stays one.
     """
-    text = f"option {fault}"
-    return OptionError(text if text.endswith("?") else f"{text}.")
+    return OptionError(f"option {fault}{'' if fault.endswith('?') else '.'}")
 
 
 def by_lower_name(

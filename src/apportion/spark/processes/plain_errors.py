@@ -40,9 +40,10 @@ def _sentences() -> tuple[type[Exception], ...]:
     """Return the errors whose text is all that a person needs."""
     from apportion.member.batch.bounded_read import ReadRefused
     from apportion.member.batch.data_loss import DataLoss
+    from apportion.member.batch.fences import LostOffsets
     from apportion.member.batch.membership import MembershipFailed
     from apportion.member.batch.offset_times import NoRecordAtTime
-    from apportion.member.batch.span import LostOffsets, SpanError
+    from apportion.member.batch.span import SpanError
     from apportion.member.group_claims import AnotherSink
     from apportion.spark.errors import PlainError
     from apportion.spark.versions import UnsupportedTrigger

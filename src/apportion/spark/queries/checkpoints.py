@@ -8,6 +8,8 @@ import logging
 import re
 from typing import Any
 
+from apportion.spark.queries.spark_query import SparkQuery
+
 TEMPORARY = re.compile(r"/temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/?$")
 
 log = logging.getLogger("apportion.spark")
@@ -15,7 +17,7 @@ _warned: set[str] = set()
 """Run ids of the queries that were warned of in this process."""
 
 
-def warn_of_query(query: Any) -> None:
+def warn_of_query(query: SparkQuery) -> None:
     """Log the warning of a query as `start()` returned it, of a classic session alone.
 
     Spark Connect does not show where the checkpoint is.

@@ -1,7 +1,5 @@
 """The apportion sources of a frame that no query reads yet."""
 
-from typing import Any
-
 from pyspark.sql import DataFrame
 
 from apportion.spark.options.stream import SourceOptions
@@ -16,7 +14,7 @@ def is_classic(frame: DataFrame) -> bool:
     return hasattr(frame, "_jdf")
 
 
-def stream_options(frame: Any) -> list[SourceOptions]:
+def stream_options(frame: DataFrame) -> list[SourceOptions]:
     """Return the options of every apportion stream that `frame` reads.
 
     Spark Connect does not show them: then there are none. Raises OptionError for a stream without a

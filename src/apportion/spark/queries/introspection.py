@@ -13,7 +13,7 @@ from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.spark.errors import NotWritable
-from apportion.spark.options.security import PREFIX
+from apportion.spark.options.values import PREFIX
 from apportion.spark.queries.stateless import refuse_state
 from apportion.spark.versions import refuse_available_now
 

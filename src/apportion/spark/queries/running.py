@@ -20,6 +20,7 @@ from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.processes.plain_errors import reason_of
 from apportion.spark.queries.checkpoints import warn_of_query
 from apportion.spark.queries.java_shutdown import JavaShutdown
+from apportion.spark.queries.spark_query import SparkQuery
 from apportion.spark.queries.stopping import stop_in_time
 
 RUN_TIMEOUT_S = 25.0  # Kubernetes kills what still runs 30 s after SIGTERM, unless it is told else
@@ -35,7 +36,7 @@ OWN_CHECKPOINT = (
 log = logging.getLogger("apportion.spark")
 
 
-def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
+def run(*queries: SparkQuery, timeout_s: float = RUN_TIMEOUT_S) -> int:
     """Wait until SIGTERM or Ctrl-C, or until the queries end; return the program's exit code.
 
     At the signal the queries are stopped in order: the batch that runs is finished, for up to
@@ -70,7 +71,7 @@ def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
         return FAILED
 
 
-def _run(queries: Sequence[Any], timeout_s: float) -> int:
+def _run(queries: Sequence[SparkQuery], timeout_s: float) -> int:
     """Wait until the queries end or are to end, stop them, and return the exit code."""
     with StopSignals(timeout_s) as signals, JavaShutdown(timeout_s) as shutdown:
         while not (signals.numbers or shutdown.has_begun or _failed(queries)):
@@ -108,7 +109,7 @@ def advised(reason: str) -> str:
     return reason
 
 
-def _wait(queries: Sequence[Any]) -> None:
+def _wait(queries: Sequence[SparkQuery]) -> None:
     """Wait a moment for the end of the first query that runs."""
     for query in queries:
         if query.isActive:
@@ -118,7 +119,7 @@ def _wait(queries: Sequence[Any]) -> None:
             return
 
 
-def _failed(queries: Sequence[Any]) -> list[Any]:
+def _failed(queries: Sequence[SparkQuery]) -> list[SparkQuery]:
     """Return the queries that have ended with an error."""
     return [query for query in queries if not query.isActive and query.exception() is not None]
 

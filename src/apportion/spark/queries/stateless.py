@@ -8,7 +8,7 @@ a process that cannot see the query's plan, so the driver checks: the writer in 
 
 from collections.abc import Iterator
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame
 
@@ -16,12 +16,14 @@ from apportion.spark.errors import PlainError
 from apportion.spark.queries.checkpoints import warn_of_query
 from apportion.spark.queries.frame_sources import is_classic, stream_options
 from apportion.spark.queries.plan_text import PrintedPlan, printed_plan
+from apportion.spark.queries.spark_query import SparkQuery
 from apportion.spark.versions import (
     UnsupportedTrigger,
     refuse_available_now,
     stateful_operator_class,
 )
 
+Watched = TypeVar("Watched", bound=DataFrame | SparkQuery)
 PLAN_TIMEOUT_MS = 60_000
 STATEFUL_OPERATORS = {  # logical operator of a stream -> how it is written in a program
     "Aggregate": "an aggregation",
@@ -67,7 +69,7 @@ def refuse_state(execution: Any, jvm: Any) -> None:
             raise StatefulQuery(_operator_or_none(execution.logicalPlan()) or node.nodeName())
 
 
-def guard(watched: Any) -> Any:
+def guard(watched: Watched) -> Watched:
     """Return the query or frame if it keeps no state; otherwise raise StatefulQuery.
 
     For sinks other than `apportion.spark.delta`. watched: a frame, before `writeStream`; or a
@@ -80,9 +82,9 @@ def guard(watched: Any) -> Any:
     if isinstance(watched, DataFrame):
         stream_options(watched)  # raises OptionError
         operator = _operator_of_frame_or_none(watched)
-    elif hasattr(watched, "_jsq"):
+    elif (java_query := getattr(watched, "_jsq", None)) is not None:
         warn_of_query(watched)
-        operator = _operator_of_query_or_none(watched)
+        operator = _operator_of_query_or_none(watched, java_query.streamingQuery())
     else:
         operator = _first_plan(watched).stateful_operator_or_none()
     if operator:
@@ -92,16 +94,15 @@ def guard(watched: Any) -> Any:
     return watched
 
 
-def _operator_of_frame_or_none(frame: Any) -> str | None:
+def _operator_of_frame_or_none(frame: DataFrame) -> str | None:
     """Return the stateful operator of a frame that no query reads yet."""
     if not is_classic(frame):
         return printed_plan(frame).stateful_operator_or_none()
     return _operator_or_none(frame._jdf.queryExecution().analyzed())
 
 
-def _operator_of_query_or_none(query: Any) -> str | None:
-    """Return the stateful operator of a query of a classic session."""
-    execution = query._jsq.streamingQuery()
+def _operator_of_query_or_none(query: SparkQuery, execution: Any) -> str | None:
+    """Return the stateful operator of a query of a classic session, by its execution in the JVM."""
     # The plan exists only after the query's own thread has initialized; reading it before raises.
     execution.awaitInitialization(PLAN_TIMEOUT_MS)
     try:
@@ -112,7 +113,7 @@ def _operator_of_query_or_none(query: Any) -> str | None:
     return _operator_or_none(execution.logicalPlan())
 
 
-def _first_plan(query: Any) -> PrintedPlan:
+def _first_plan(query: SparkQuery) -> PrintedPlan:
     """Return the plan of a query of Spark Connect once it is there, or what there is at its end."""
     deadline = monotonic() + PLAN_TIMEOUT_MS / 1000
     while not (plan := printed_plan(query)).is_there:

@@ -17,13 +17,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import Any
 
 from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.spark.monitoring.log_lines import log_like_spark, rebalance_log
 from apportion.spark.processes import stop_requests
 from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
 from apportion.spark.queries.checkpoints import warn_of_query
+from apportion.spark.queries.spark_query import SparkQuery
 from apportion.spark.versions import offset_value
 
 STOP_TIMEOUT_S = 300.0  # as kafka.max.poll.interval.ms: a longer batch has lost its partitions
@@ -33,7 +33,7 @@ POLL_INTERVAL_S = 0.05
 log = logging.getLogger("apportion.spark")
 
 
-def stop(*queries: Any, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+def stop(*queries: SparkQuery, timeout_s: float = STOP_TIMEOUT_S) -> bool:
     """Stop Spark queries in order: finish the batch that runs, commit it to the group, and leave.
 
     timeout_s: how long a batch may still take; a longer one is interrupted, as by `query.stop()`,
@@ -47,7 +47,9 @@ def stop(*queries: Any, timeout_s: float = STOP_TIMEOUT_S) -> bool:
     return stop_in_time(queries, lambda: False, timeout_s)
 
 
-def stop_in_time(queries: Sequence[Any], is_urgent: Callable[[], bool], timeout_s: float) -> bool:
+def stop_in_time(
+    queries: Sequence[SparkQuery], is_urgent: Callable[[], bool], timeout_s: float
+) -> bool:
     """Stop the queries as `stop` does; once `is_urgent`, wait for no batch any more."""
     deadline_s = monotonic() + timeout_s
     stopping = [StoppingQuery(query) for query in queries]
@@ -85,7 +87,7 @@ class StoppingQuery:
     name: the query's own name, or else its id.
     """
 
-    def __init__(self, query: Any) -> None:
+    def __init__(self, query: SparkQuery) -> None:
         self._query = query
         self._asked: set[str] = set()  # ids of the checkpoints whose sources were asked
         self._cannot_ask = False
@@ -173,14 +175,14 @@ class StoppingQuery:
             self._asked.add(checkpoint_id)
 
 
-def committed_spans(query: Any) -> list[Span]:
+def committed_spans(query: SparkQuery) -> list[Span]:
     """Return the spans of the last batch that Spark has committed in this run of the query."""
     progress = query.lastProgress
     offsets = [] if progress is None else [source.endOffset for source in progress.sources]
     return list(_spans(offsets))
 
 
-def planned_checkpoints(query: Any) -> list[str]:
+def planned_checkpoints(query: SparkQuery) -> list[str]:
     """Return the checkpoint ids of the query's sources, which Spark Connect does not tell.
 
     They are known before the first batch of this run is finished, unlike `committed_spans`.

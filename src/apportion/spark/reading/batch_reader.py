@@ -18,12 +18,10 @@ from apportion.drive.notes import log_note
 from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.bounded_read import ReadRefused, read_ranges
-from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.retry_limits import remedy
 from apportion.rules import run_rule
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.batch_read import BatchOptions
-from apportion.spark.options.chosen_topics import matching_topics
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.reading.slices import TaskSlices, read_task, split_into_tasks
 
@@ -74,5 +72,4 @@ class BatchReader(DataSourceReader):
 ANSWERS: ClusterAnswers = {
     **cluster_answers.ANSWERS,
     Note: lambda _cluster, group, note: log_note(log, note, group),
-    MatchingTopics: lambda cluster, _group, query: matching_topics(cluster, query.expression),
 }
