@@ -38,6 +38,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from apportion.readable import MAX_QUOTED, shortened
 from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.uuids import uuid_text
 
@@ -45,6 +46,7 @@ FORMAT = 1
 FORMAT_WITH_SINKS = 2
 KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
 UNCLAIMED_KEYS = ("id", "nameless", "sinks", "topics", "v")
+MAX_DIGITS = 10  # of a partition, an int32
 QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
 
 
@@ -287,8 +289,10 @@ def _require_keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
 
 
 def _parse_partition(topic: str, number: str) -> int:
-    if not number.isascii() or not number.isdigit() or str(int(number)) != number:
-        raise SpanError(f"{number!r} is not a partition of topic {topic!r}")
+    # Longer texts are no partition of Kafka's, and int() takes only so many digits.
+    is_number = len(number) <= MAX_DIGITS and number.isascii() and number.isdigit()
+    if not is_number or str(int(number)) != number:
+        raise SpanError(f"{shortened(number, MAX_QUOTED)!r} is not a partition of topic {topic!r}")
     return int(number)
 
 
