@@ -256,7 +256,8 @@ def test_a_broker_that_does_not_answer_is_named(producer: Callable[..., TopicPro
     away = producer("127.0.0.1:1", **{"kafka.delivery.timeout.ms": "300"})
     said = (
         "topic t: no broker of 127.0.0.1:1 has answered: no connection to the broker at "
-        "127.0.0.1:1: Connection refused"
+        "127.0.0.1:1: Connection refused; see that a broker listens there and can be reached from "
+        "this host, or give another kafka.bootstrap.servers"
     )
     assert refusal(away, record("t")) == said
     with pytest.raises(NotWritten) as refused:

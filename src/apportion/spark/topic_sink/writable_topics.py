@@ -2,6 +2,7 @@
 
 from apportion.client.cluster import Cluster
 from apportion.errors import Refused, Unanswerable
+from apportion.member.batch.retry_limits import remedy
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.missing_topic import create_command
@@ -58,7 +59,8 @@ class WritableTopics:
         except Refused as refusal:
             raise NotWritten(topic_sentence(topic, refusal)) from None
         except Unanswerable as outage:
-            raise NotWritten(f"topic {topic}: no broker of {at} has answered: {outage}") from None
+            text = f"topic {topic}: no broker of {at} has answered: {outage}{remedy(outage)}"
+            raise NotWritten(text) from None
         if found is None:
             raise NotWritten(
                 f"topic {topic} does not exist at {at}, and a write creates none: see that its "
