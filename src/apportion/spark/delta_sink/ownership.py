@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable
 
-from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.locations import local_table_or_none
@@ -23,13 +22,13 @@ from apportion.member.group_claims import (
     sinks_of,
 )
 from apportion.readable import readable
+from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.options.chosen_topics import chosen_partitions
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
 
-CALL_TIMEOUT_MS = 5_000
 MAX_QUOTED_CHARS = 200  # how much of an offset's metadata an error shows
 
 
@@ -99,7 +98,7 @@ def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
     The source refuses the query, too, once the writer has reported its sink.
     """
     # A connection of its own, as below.
-    cluster = Cluster(options.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=options.security)
+    cluster = cluster_of(options)
     try:
         choice = TopicChoice(options.topics, options.expression)
         partitions = chosen_partitions(cluster, choice, options.assigned)
@@ -130,7 +129,7 @@ def fetch_group_progress(
     if not reading.bootstrap:
         return OffsetAndMetadata(None), None
     # A connection of its own: the writer runs in the driver, the member in another process.
-    cluster = Cluster(reading.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=reading.security)
+    cluster = cluster_of(reading)
     try:
         return cluster.committed_offsets(reading.group, [partition])[
             partition

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from apportion.client import cluster_answers
-from apportion.client.cluster import Cluster
 from apportion.client.cluster_answers import ClusterAnswers
 from apportion.drive.notes import log_note
 from apportion.errors import Refused, Unanswerable
@@ -21,6 +20,7 @@ from apportion.member.batch.bounded_read import ReadRefused, read_ranges
 from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.retry_limits import remedy
 from apportion.rules import run_rule
+from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.batch_read import BatchOptions
 from apportion.spark.options.chosen_topics import matching_topics
@@ -44,12 +44,7 @@ class BatchReader(DataSourceReader):
 
     def _planned_tasks(self) -> Sequence[InputPartition]:
         options = self._options
-        cluster = Cluster(
-            options.bootstrap,
-            client_id=options.client_id,
-            timeout_ms=options.request_timeout_ms,
-            security=options.security,
-        )
+        cluster = cluster_of(options)
         try:
             span = run_rule(
                 read_ranges(options.read),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pyspark.sql.datasource import InputPartition
 
 from apportion.member.batch.span import Span
+from apportion.spark.connections.clusters import ClusterOptions, cluster_of
 from apportion.spark.options.task_limits import MOST_TASKS, NO_LIMITS, TaskLimits
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.topics import TopicIdPartition
@@ -31,24 +32,8 @@ OFFSETS_A_TASK = 100_000
 READ_TIMEOUT_MS = 120_000
 
 
-class TaskOptions(Protocol):
+class TaskOptions(ClusterOptions, Protocol):
     """The options of a stream or of a batch read that a task needs."""
-
-    @property
-    def bootstrap(self) -> str:
-        """The brokers as host:port, with commas between."""
-
-    @property
-    def security(self) -> "ClientSecurity":
-        """TLS and SASL."""
-
-    @property
-    def client_id(self) -> str:
-        """The name that brokers log."""
-
-    @property
-    def request_timeout_ms(self) -> int:
-        """The time limit of a request with its retries."""
 
     @property
     def fail_on_data_loss(self) -> bool:
@@ -201,16 +186,8 @@ def _cluster(options: TaskOptions) -> "Cluster":
     Spark forks its Python workers, and a connection must not be shared with the parent: hence the
     process id in the key.
     """
-    bootstrap, client_id, timeout_ms = (
-        options.bootstrap,
-        options.client_id,
-        options.request_timeout_ms,
-    )
-    key = (os.getpid(), bootstrap, client_id, timeout_ms, options.security)
+    timeout_ms = options.request_timeout_ms
+    key = (os.getpid(), options.bootstrap, options.client_id, timeout_ms, options.security)
     if key not in _clusters:
-        from apportion.client.cluster import Cluster
-
-        _clusters[key] = Cluster(
-            bootstrap, client_id=client_id, timeout_ms=timeout_ms, security=options.security
-        )
+        _clusters[key] = cluster_of(options)
     return _clusters[key]

@@ -1,12 +1,12 @@
 """Look-ups of the topics that a write names: a missing one is said at once, and none is created."""
 
-from apportion.client.cluster import Cluster
 from apportion.errors import Refused, Unanswerable
 from apportion.member.batch.retry_limits import remedy
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.missing_topic import create_command
 from apportion.rules import Rule
+from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.options.topic_write import TopicWriterOptions
 from apportion.spark.topic_sink.records import NotWritten
 from apportion.spark.topic_sink.unwritten_records import topic_sentence
@@ -22,12 +22,7 @@ class WritableTopics:
     def __init__(self, options: TopicWriterOptions) -> None:
         """Connect with the first look-up. Raises ValueError for certificates of no use."""
         self._timeout_ms = options.delivery_timeout_ms
-        self._cluster = Cluster(
-            options.bootstrap,
-            client_id=options.client_id,
-            timeout_ms=options.request_timeout_ms,
-            security=options.security,
-        )
+        self._cluster = cluster_of(options)
         self._counts: dict[str, int] = {}
 
     def require(self, topic: str, partition: int = -1, *, is_patient: bool = True) -> None:
