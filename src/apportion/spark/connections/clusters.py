@@ -1,6 +1,6 @@
 """The one way from the options of a stream, a batch read or a write to a cluster."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 # A reader is pickled by a process that connects to nothing: it imports no client for that.
 if TYPE_CHECKING:
@@ -26,6 +26,22 @@ class ClusterOptions(Protocol):
     @property
     def request_timeout_ms(self) -> int:
         """The time limit of a request with its retries."""
+
+
+class ConnectionSettings(NamedTuple):
+    """Those options alone: the key of connections that several tasks share."""
+
+    bootstrap: str
+    security: "ClientSecurity"
+    client_id: str
+    request_timeout_ms: int
+
+    @classmethod
+    def of(cls, options: ClusterOptions) -> "ConnectionSettings":
+        """Return what of the options says how the cluster is reached."""
+        return cls(
+            options.bootstrap, options.security, options.client_id, options.request_timeout_ms
+        )
 
 
 def cluster_of(options: ClusterOptions, *, client_id: str = "") -> "Cluster":

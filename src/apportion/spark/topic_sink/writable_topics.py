@@ -7,6 +7,7 @@ from apportion.member.metadata_cache import MetadataCache
 from apportion.member.missing_topic import create_command
 from apportion.rules import Rule
 from apportion.spark.connections.clusters import cluster_of
+from apportion.spark.connections.kept_open import KeptOpen
 from apportion.spark.options.topic_write import TopicWriterOptions
 from apportion.spark.topic_sink.records import NotWritten
 from apportion.spark.topic_sink.unwritten_records import topic_sentence
@@ -75,22 +76,5 @@ def _topics(metadata: MetadataCache, topic: str, *, is_patient: bool) -> Rule[To
             yield PauseBeforeRetry(outage)
 
 
-_planners: dict[tuple[int, TopicWriterOptions], WritableTopics] = {}
-"""By process and options, the one that was used last as the last."""
-
-
-def planner_topics(process: int, options: TopicWriterOptions) -> WritableTopics:
-    """Return the look-ups of this process, which plans writes, for these options.
-
-    Those that were not used for the longest time are closed where there would be too many.
-    """
-    key = process, options
-    topics = _planners.pop(key, None) or WritableTopics(options)
-    _planners[key] = topics
-    while len(_planners) > QUERIES_OF_A_PLANNER:
-        oldest = next(iter(_planners))
-        unused = _planners.pop(oldest)
-        # The connections of the process that this one was forked from are that one's to close.
-        if oldest[0] == process:
-            unused.close()
-    return topics
+PLANNED_TOPICS = KeptOpen(QUERIES_OF_A_PLANNER, WritableTopics)
+"""The look-ups of a process that plans writes, by the options of the write."""
