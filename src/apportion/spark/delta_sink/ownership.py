@@ -17,6 +17,7 @@ from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
     AnotherSink,
+    claims_without,
     refuse_other_sinks,
     sink_names,
     sinks_of,
@@ -107,12 +108,7 @@ def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
         return  # load() has asked the same: what has changed since, the query says
     finally:
         cluster.close()
-    # A query may have several sinks, with a writer for each.
-    foreign = {
-        partition: committed
-        for partition, committed in stored.items()
-        if sink not in (sinks_of(committed.metadata) or (sink,))
-    }
+    foreign = {partition: stored[partition] for partition in claims_without(sink, stored)}
     try:
         refuse_other_sinks((sink,), foreign)
     except AnotherSink as refused:
