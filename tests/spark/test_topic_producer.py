@@ -162,9 +162,8 @@ def test_a_missing_topic_is_named_and_not_created(
     broker: EmbeddedBroker, cluster: Cluster, producer: Callable[..., TopicProducer]
 ) -> None:
     assert refusal(producer(), record("flihgts")) == (
-        f"topic flihgts does not exist at {broker.bootstrap}, and a write creates none: see that "
-        "its name is right, or create it by `apportion topics create flihgts --bootstrap "
-        f"{broker.bootstrap}`"
+        f"topic flihgts does not exist at {broker.bootstrap}, and a write creates none: is its "
+        f"name right? `apportion topics create flihgts --bootstrap {broker.bootstrap}` creates it"
     )
     assert cluster.topics(["flihgts"], fresh=True).named("flihgts") is None
 

@@ -218,8 +218,8 @@ def test_a_stream_that_cannot_write_says_why_in_the_first_line_of_its_error(
     said = ended(streamed(source().select("value"), topic="flihgts"))
     assert said.splitlines()[0].endswith(
         f"NotWritten: topic flihgts does not exist at {pipeline.bootstrap}, and a write creates "
-        "none: see that its name is right, or create it by `apportion topics create flihgts "
-        f"--bootstrap {pipeline.bootstrap}`"
+        "none: is its name right? `apportion topics create flihgts --bootstrap "
+        f"{pipeline.bootstrap}` creates it"
     )
     assert "Traceback" not in said
 

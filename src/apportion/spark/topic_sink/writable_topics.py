@@ -4,7 +4,7 @@ from apportion.errors import Refused, Unanswerable
 from apportion.member.batch.retry_limits import remedy
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.metadata_cache import MetadataCache
-from apportion.member.missing_topic import create_command
+from apportion.member.missing_topic import missing_topic_remedy
 from apportion.rules import Rule
 from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.connections.kept_open import KeptOpen
@@ -59,8 +59,8 @@ class WritableTopics:
             raise NotWritten(text) from None
         if found is None:
             raise NotWritten(
-                f"topic {topic} does not exist at {at}, and a write creates none: see that its "
-                f"name is right, or create it by `{create_command(topic, at)}`"
+                f"topic {topic} does not exist at {at}, and a write creates none: "
+                + missing_topic_remedy(topic, at)
             )
         return found.partitions
 
