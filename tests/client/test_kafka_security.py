@@ -3,11 +3,14 @@
 import pytest
 
 from apportion.client.kafka_security import FIELDS, kafka_security
+from apportion.client.security_options import client_security
 from apportion.security.client_security import (
+    KAFKA_NAMES,
     PLAINTEXT,
     ClientCredentials,
     ClientIdentity,
     ClientSecurity,
+    OptionNames,
     PasswordLogin,
     TlsSettings,
     TokenFunction,
@@ -248,3 +251,19 @@ def test_options_of_kafka_that_cannot_be_had_are_refused_without_a_secret(
         kafka_security({f"kafka.{name}": value for name, value in options.items()}, "kafka.")
     assert sentence in str(refused.value)
     assert "secret" not in str(refused.value).replace("clientSecret", "")
+
+
+def test_errors_name_the_options_of_each_dialect() -> None:
+    assert kafka_security({}).names == KAFKA_NAMES
+    assert kafka_security({}, "kafka.").names == OptionNames(
+        "kafka.security.protocol",
+        "kafka.sasl.mechanism",
+        "kafka.ssl.truststore.location",
+        "kafka.ssl.endpoint.identification.algorithm",
+    )
+    assert client_security({"sasl_mechanisms": None}).names == OptionNames(
+        "security_protocol",
+        "sasl_mechanism",
+        "ssl_ca_location",
+        "ssl_endpoint_identification_algorithm",
+    )

@@ -28,7 +28,7 @@ from tests.client.tls_listener import tls_server
 OLD = AUTHORITY.issue("old", HERE, ends_in=-DAY)
 UNTRUSTED = (
     "its certificate, CN=broker, issued by CN=CA of a test, is of no CA that this client trusts: "
-    "set ssl_ca_location (Kafka: ssl.truststore.location) to the CA of the cluster"
+    "set ssl.truststore.location to the CA of the cluster"
 )
 NAME_IT = (
     "name the broker as its certificate does, or set ssl.endpoint.identification.algorithm to none"

@@ -70,7 +70,7 @@ def test_a_consumer_by_tls_is_told_that_a_listener_has_none(addresses: dict[str,
             read(addresses[name])
         assert (refused.value.code, refused.value.why) == (
             Code.SSL_HANDSHAKE_FAILED,
-            f"no TLS with the broker at {addresses[name]}: it speaks no TLS: set security.protocol "
+            f"no TLS with the broker at {addresses[name]}: it speaks no TLS: set security_protocol "
             "to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL",
         )
 
@@ -86,7 +86,7 @@ def test_a_consumer_without_tls_is_told_that_a_listener_speaks_it(
             consumer.poll(20_000)
         assert (refused.value.code, refused.value.why) == (
             Code.SSL_HANDSHAKE_FAILED,
-            f"the listener at {addresses[name]} speaks TLS: set security.protocol to SSL, or to "
+            f"the listener at {addresses[name]} speaks TLS: set security_protocol to SSL, or to "
             "SASL_SSL if clients must authenticate there",
         )
 

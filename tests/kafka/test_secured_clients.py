@@ -181,7 +181,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         {"ssl_ca_pem": Authority().pem, "ssl_ca_location": None},
         Code.SSL_HANDSHAKE_FAILED,
         TLS + "its certificate, CN=broker, issued by CN=CA of a test, is of no CA that this client "
-        "trusts: set ssl_ca_location (Kafka: ssl.truststore.location) to the CA of the cluster",
+        "trusts: set ssl_ca_location to the CA of the cluster",
     ),
     (
         "host",
@@ -230,14 +230,14 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         {"sasl_mechanism": "SCRAM-SHA-256"},
         Code.UNSUPPORTED_SASL_MECHANISM,
         "the broker at B does not offer the SASL mechanism SCRAM-SHA-256; it offers PLAIN, "
-        "SCRAM-SHA-512, OAUTHBEARER: set sasl.mechanism to one of these",
+        "SCRAM-SHA-512, OAUTHBEARER: set sasl_mechanism to one of these",
     ),
     (
         "plain",
         "TLS",
         {"security_protocol": "PLAINTEXT", "ssl_ca_location": None},
         Code.SSL_HANDSHAKE_FAILED,
-        "the listener at B speaks TLS: set security.protocol to SSL, or to SASL_SSL if clients "
+        "the listener at B speaks TLS: set security_protocol to SSL, or to SASL_SSL if clients "
         "must authenticate there",
     ),
     (
@@ -254,7 +254,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         "BARE",
         {"security_protocol": "SASL_SSL"},
         Code.SSL_HANDSHAKE_FAILED,
-        "no TLS with the broker at B: it speaks no TLS: set security.protocol to PLAINTEXT or "
+        "no TLS with the broker at B: it speaks no TLS: set security_protocol to PLAINTEXT or "
         "SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL",
     ),
     (
@@ -267,7 +267,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
             "sasl_password": PASSWORD,
         },
         Code.ILLEGAL_SASL_STATE,
-        "the listener at B has no SASL: set security.protocol to PLAINTEXT or SSL, or name a "
+        "the listener at B has no SASL: set security_protocol to PLAINTEXT or SSL, or name a "
         "listener of SASL_PLAINTEXT or SASL_SSL",
     ),
 ]

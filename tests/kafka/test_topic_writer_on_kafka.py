@@ -137,9 +137,8 @@ def test_a_write_creates_no_topic_on_kafka(
 ) -> None:
     topic = f"missing-{uuid4().hex[:8]}"
     assert refusal(producer(), record(topic)) == (
-        f"topic {topic} does not exist at {kafka.bootstrap}, and a write creates none: see that "
-        f"its name is right, or create it by `apportion topics create {topic} --bootstrap "
-        f"{kafka.bootstrap}`"
+        f"topic {topic} does not exist at {kafka.bootstrap}, and a write creates none: is its "
+        f"name right? `apportion topics create {topic} --bootstrap {kafka.bootstrap}` creates it"
     )
     assert cluster.topics([topic], fresh=True).named(topic) is None
 

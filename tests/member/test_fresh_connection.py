@@ -17,6 +17,7 @@ from apportion.rules import run_rule
 from apportion.security import oauthbearer, plain, scram
 from apportion.security.client_security import (
     BearerToken,
+    ClientSecurity,
     PasswordLogin,
     SaslLogin,
     TokenFunction,
@@ -116,7 +117,7 @@ class Listener:
 
 
 def opened(listener: Any, login: SaslLogin | None) -> OpenedConnection:
-    return run_rule(open_connection("b:9092", login, "1.0"), listener.answer)
+    return run_rule(open_connection("b:9092", ClientSecurity(login=login), "1.0"), listener.answer)
 
 
 def refusal(listener: Any, login: SaslLogin) -> tuple[Code, str]:
@@ -152,7 +153,8 @@ def test_a_client_logs_in_before_its_first_request(login: SaslLogin, messages: i
 
 def test_a_client_authenticates_again_without_any_other_request() -> None:
     listener = Listener("PLAIN", lifetime_ms=1_000)
-    assert run_rule(authenticate("b:9092", ALICE, {17: 1, 36: 1}), listener.answer) == 1_000
+    rule = authenticate("b:9092", ClientSecurity(login=ALICE), {17: 1, 36: 1})
+    assert run_rule(rule, listener.answer) == 1_000
     assert listener.requests == [("SaslHandshakeRequest", 1), ("SaslAuthenticateRequest", 1)]
 
 

@@ -20,6 +20,7 @@ from apportion.member.group_claims import (
     MAX_SHOWN_CHARS,
     UNREAD_METADATA,
     AnotherSink,
+    claims_without,
     metadata_of,
     refuse_consumer,
     sink_names,
@@ -325,3 +326,14 @@ def test_the_sinks_that_an_error_names_are_escaped_and_cut() -> None:
     assert shown.endswith(r"xxx and /lake/z\n")
     with pytest.raises(AnotherSink, match=r"^group a\\nb: it belongs to the sink \\x1b\[2J"):
         refuse_consumer("a\nb", {P0: OffsetAndMetadata(3, metadata_of(names))})
+
+
+def test_a_sink_breaks_the_claims_of_queries_without_it() -> None:
+    stored = {
+        P1: OffsetAndMetadata(5, metadata_of(("/lake/a", "/lake/b"))),
+        P0: OffsetAndMetadata(5, metadata_of(("/lake/c",))),
+        P2: OffsetAndMetadata(5, "of a consumer"),
+    }
+    assert claims_without("/lake/b", stored) == {P0: ("/lake/c",)}
+    assert list(claims_without("/lake/d", stored)) == [P0, P1]
+    assert claims_without("/lake/d", {P0: OffsetAndMetadata(None)}) == {}

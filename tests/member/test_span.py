@@ -202,6 +202,14 @@ def test_a_topic_id_is_16_bytes_in_their_only_spelling(text: str) -> None:
             "'01' is not a partition of topic 't'",
         ),
         (
+            {
+                "v": 1,
+                "id": "",
+                "topics": {"t": {"id": uuid_text(ID), "span": {"1" * 5000: [0, 1]}}},
+            },
+            "1' is not a partition of topic 't'",
+        ),
+        (
             {"v": 1, "id": "", "topics": {"t": {"id": uuid_text(ID), "span": {"0": [2, 1]}}}},
             r"0 <= from <= to, not \[2, 1\]",
         ),

@@ -23,6 +23,8 @@ class Registry(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Answers)
         self.schemas: list[dict[str, Any]] = []
         self.subjects: dict[str, list[int]] = {}
+        self.refuses_with = 0
+        """A status of HTTP with which every request is refused; 0 for none."""
 
     @property
     def url(self) -> str:
@@ -77,8 +79,11 @@ class Answers(BaseHTTPRequestHandler):
 
     def _answer(self, found: dict[str, Any] | None, error: int) -> None:
         body = {"error_code": error, "message": "not found"} if found is None else found
+        status = self.server.refuses_with
+        if status:
+            body = {"error_code": status, "message": "refused"}
         raw = json.dumps(body).encode()
-        self.send_response(404 if found is None else 200)
+        self.send_response(status or (404 if found is None else 200))
         self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()

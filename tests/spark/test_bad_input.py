@@ -99,9 +99,8 @@ def test_garbage_in_a_checkpoint_ends_the_query_in_a_sentence(
     said = ended(started(source(), checkpoint="checkpoint"))
     assert_on_page("a checkpoint of another source", said.splitlines()[0])
     rewrite(offsets, "garbage")
-    assert_on_page(
-        "a checkpoint whose offsets are no JSON", ended(started(source(), checkpoint="checkpoint"))
-    )
+    said = ended(started(source(), checkpoint="checkpoint"))
+    assert_on_page("a checkpoint whose offsets are no JSON", said.splitlines()[0])
 
 
 def test_a_second_query_on_one_checkpoint_ends_one_of_the_two(

@@ -66,7 +66,9 @@ def test_a_batch_is_what_its_source_has_planned(planned: PlannedBatchFile) -> No
         planned.write(span(to))
         query.begin(None, frame(), batch_id)
         for _ in range(2):  # a batch that failed may be tried again
-            assert query.readings() == [SourceReading("g", span(to), "b:9092")]
+            assert query.readings() == [
+                SourceReading("g", span(to), "b:9092", client_id="apportion-spark-g")
+            ]
 
 
 def test_a_span_that_was_planned_for_another_batch_is_refused(planned: PlannedBatchFile) -> None:
@@ -75,7 +77,9 @@ def test_a_span_that_was_planned_for_another_batch_is_refused(planned: PlannedBa
     with pytest.raises(ConnectRefused, match="nothing says what batch 4 reads"):
         query.readings()
     planned.write(span(5))
-    assert query.readings() == [SourceReading("g", span(5), "b:9092")]
+    assert query.readings() == [
+        SourceReading("g", span(5), "b:9092", client_id="apportion-spark-g")
+    ]
     query.begin(None, frame(), 5)
     with pytest.raises(ConnectRefused, match="nothing says what batch 5 reads"):
         query.readings()
@@ -90,13 +94,17 @@ def test_of_two_queries_of_one_load_the_later_is_refused_and_the_first_goes_on(
 ) -> None:
     planned.write(span(5))
     first = at(0)
-    assert first.readings() == [SourceReading("g", span(5), "b:9092")]
+    assert first.readings() == [
+        SourceReading("g", span(5), "b:9092", client_id="apportion-spark-g")
+    ]
     monkeypatch.setattr("os.getpid", lambda: 1)  # of the other query's source
     other = PlannedBatchFile(load_id(SCHEMA), OPTIONS)
     other.write(span(7))
     with pytest.raises(ConnectRefused, match="give each query a load"):
         at(0).readings()
-    assert first.readings() == [SourceReading("g", span(5), "b:9092")]
+    assert first.readings() == [
+        SourceReading("g", span(5), "b:9092", client_id="apportion-spark-g")
+    ]
     other.close()
 
 

@@ -137,20 +137,58 @@ def test_a_value_that_cannot_be_decoded_ends_the_query_or_is_null(
 
 
 def test_a_subject_that_is_not_there_is_named(registry: Registry) -> None:
-    with pytest.raises(RegistryError, match=r"says 40401.*no schema of subject 'nowhere', version"):
+    with pytest.raises(RegistryError) as refused:
         decode("value", registry.url, subject="nowhere")
+    assert str(refused.value) == (
+        f"the schema registry {registry.url} says 40401: not found: no schema of subject "
+        "'nowhere', version latest; see that the name of the subject is right (for the values of a "
+        "topic it is mostly the topic's with -value) and that the version is registered there"
+    )
+
+
+def test_an_id_that_is_not_there_is_of_another_registry(registry: Registry) -> None:
+    with pytest.raises(RegistryError) as refused:
+        SchemaRegistry.at(registry.url).by_id(77)
+    assert str(refused.value) == (
+        f"the schema registry {registry.url} says 40403: not found: no schema of id 77; give "
+        "decode the registry with which the records were written"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (401, "give decode the login of somebody who may read there, as basic.auth.user.info"),
+        (403, "give decode the login of somebody who may read there, as basic.auth.user.info"),
+        (422, "see the log of the registry"),
+    ],
+)
+def test_a_registry_that_refuses_is_told_with_a_remedy(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, status: int, remedy: str
+) -> None:
+    monkeypatch.setattr(registry, "refuses_with", status)
+    with pytest.raises(RegistryError) as refused:
+        decode("value", registry.url, subject="flights-value")
+    assert str(refused.value) == (
+        f"the schema registry {registry.url} says {status}: refused: no schema of subject "
+        f"'flights-value', version latest; {remedy}"
+    )
 
 
 def test_a_registry_that_does_not_answer_is_named() -> None:
     settings = {"url": "http://127.0.0.1:1", "max.retries": 0}
-    with pytest.raises(
-        RegistryError, match=r"schema registry http://127\.0\.0\.1:1 cannot be asked"
-    ):
+    with pytest.raises(RegistryError) as refused:
         decode("value", settings, subject="flights-value")
+    said = str(refused.value)
+    assert said.startswith("the schema registry http://127.0.0.1:1 cannot be asked (")
+    assert said.endswith(
+        "): no schema of subject 'flights-value', version latest; see that it runs and can be "
+        "reached from this host, or give another url"
+    )
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(RegistryError, match="settings are wrong"):
+    with pytest.raises(RegistryError, match=r"settings are wrong: .+; give its URL, or"):
         decode("value", {"url": "http://127.0.0.1:1", "no.such": "1"}, subject="s")
 
 

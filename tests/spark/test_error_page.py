@@ -1,14 +1,18 @@
 """Every message of docs/spark-errors.md is provoked by a test."""
 
 import ast
+import builtins
+import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import apportion.spark
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.options.values import OptionError
-from tests.spark.error_page import assert_on_page, messages
+from tests.spark.error_page import PAGE, assert_on_page, messages
 
 
 def provoked(tree: ast.Module) -> set[str]:
@@ -108,3 +112,13 @@ def test_an_address_without_a_port_is_refused() -> None:
 def test_a_message_that_is_not_the_pages_fails() -> None:
     with pytest.raises(AssertionError):
         assert_on_page("an address without a port", "write each broker as host")
+
+
+def test_the_page_names_every_error_that_a_program_may_catch() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", PAGE.read_text(), re.M)
+    public = {name: getattr(apportion.spark, name) for name in apportion.spark.__all__}
+    errors = [name for name, found in public.items() if inspect.isclass(found)]
+    errors.remove("PrometheusListener")
+    assert sorted(name for name, _ in rows) == errors
+    for name, base in rows:
+        assert issubclass(public[name], getattr(builtins, base)), name

@@ -11,6 +11,7 @@ from apportion.broker import BrokerSecurity, EmbeddedBroker, ResourceType
 from apportion.client.cluster import Cluster
 from apportion.client.security_options import client_security
 from apportion.member.batch.membership import MembershipFailed
+from apportion.security.jaas import jaas_of
 from apportion.spark.source import GroupSource
 from tests.node.acl_requests import acl
 from tests.spark.error_page import assert_on_page
@@ -140,6 +141,24 @@ def test_a_wrong_password_is_said_at_once(secured: EmbeddedBroker) -> None:
     said = refusal(secured.bootstrap, **as_user(secured, "bob", "wrong"))
     assert said.startswith(f"group g at {secured.bootstrap}: SASL_AUTHENTICATION_FAILED: ")
     assert_on_page("a login that is refused", said)
+
+
+def test_a_refusal_names_the_options_as_spark_has_them(secured: EmbeddedBroker) -> None:
+    at = secured.bootstrap
+    refused = f"group g at {at}: "
+    assert refusal(at, **{"kafka.security.protocol": "SSL"}) == (
+        f"{refused}SSL_HANDSHAKE_FAILED: no TLS with the broker at {at}: it speaks no TLS: set "
+        "kafka.security.protocol to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or "
+        "SASL_SSL"
+    )
+    other = as_user(secured, "alice") | {
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.jaas.config": jaas_of("SCRAM-SHA-512", {"username": "a", "password": "b"}),
+    }
+    assert refusal(at, **other) == (
+        f"{refused}UNSUPPORTED_SASL_MECHANISM: the broker at {at} does not offer the SASL "
+        "mechanism SCRAM-SHA-512; it offers PLAIN: set kafka.sasl.mechanism to one of these"
+    )
 
 
 def test_a_login_without_rights_is_said_after_the_time_of_an_acl_that_comes_late(

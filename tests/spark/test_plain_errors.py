@@ -1,5 +1,6 @@
 """Errors that leave a query's Python process without a traceback, and those that keep it."""
 
+import json
 import os
 from typing import Any
 
@@ -89,6 +90,39 @@ def test_an_offset_of_another_source_is_refused_in_a_sentence(
         assert f"none of apportion's: {why}" in str(refused.value)
         assert_on_page("a checkpoint of another source", refused.value)
         assert os.environ[HIDE] == "1"
+
+
+def test_an_offset_that_spark_cannot_read_is_refused_in_the_same_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHON_WORKER_FACTORY_PORT", "1")
+    monkeypatch.setenv(HIDE, "")
+    options = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "t"}
+    reader: Any = GroupSource(options).streamReader(StructType())
+    with pytest.raises(SpanError) as refused:
+        # As Spark's python_streaming_source_runner.py does, which reads the JSON by itself.
+        try:
+            json.loads("garbage")
+        finally:
+            reader.stop()
+    assert_on_page("a checkpoint whose offsets are no JSON", refused.value)
+    assert os.environ[HIDE] == "1"
+    reader.stop()  # as with no error
+
+
+def test_other_text_that_is_no_json_is_a_defect() -> None:
+    options = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "t"}
+    reader: Any = GroupSource(options).streamReader(StructType())
+
+    class Defective(dict[str, Any]):
+        def get(self, *_: object) -> Any:
+            return json.loads("garbage")
+
+    with pytest.raises(json.JSONDecodeError):
+        try:
+            reader.partitions({}, Defective())
+        finally:
+            reader.stop()
 
 
 def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

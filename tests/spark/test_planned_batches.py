@@ -95,7 +95,9 @@ def test_the_batch_of_a_running_source_is_found_by_its_load(
     assert read() == []
     for ends in (5, 9):
         planned.write(span(0, ends))
-        assert read() == [SourceReading("g", span(0, ends), "b:9092")]
+        assert read() == [
+            SourceReading("g", span(0, ends), "b:9092", client_id="apportion-spark-g")
+        ]
     assert files(temporary) == [f"{LOAD}.{os.getpid()}.batch"]
     assert planned_batches("b" * 32) == {}
 
@@ -107,7 +109,7 @@ def test_a_late_read_of_an_older_batch_leaves_the_batch_in_progress(
     planned.expect(span(5, 9))
     planned.write(span(5, 9))
     planned.write(span(0, 5))
-    assert read() == [SourceReading("g", span(5, 9), "b:9092")]
+    assert read() == [SourceReading("g", span(5, 9), "b:9092", client_id="apportion-spark-g")]
 
 
 def test_a_source_says_what_it_planned_last_while_a_program_reads_an_older_batch() -> None:
@@ -147,7 +149,11 @@ def test_a_source_that_ends_takes_its_file_along(
 
 def test_the_batch_of_a_killed_source_is_not_found() -> None:
     with source_of_another_process(LOAD) as kill:
-        assert read() == [SourceReading("g", Span("of the other process", {}), "b:9092")]
+        assert read() == [
+            SourceReading(
+                "g", Span("of the other process", {}), "b:9092", client_id="apportion-spark-g"
+            )
+        ]
         kill()
     assert read() == []
 
@@ -185,7 +191,10 @@ def test_no_secret_and_no_address_of_a_secured_cluster_is_left_on_the_disk() -> 
     file = PlannedBatchFile(LOAD, secured)
     file.write(span(0, 5))
     (path,) = planned_batches(LOAD)
-    assert (read(), "hidden" in path.read_text()) == ([SourceReading("g", span(0, 5))], False)
+    assert (read(), "hidden" in path.read_text()) == (
+        [SourceReading("g", span(0, 5), client_id="apportion-spark-g")],
+        False,
+    )
     file.close()
 
 
@@ -234,7 +243,7 @@ def test_a_source_that_once_left_no_batch_is_refused_beside_another_of_its_load(
     monkeypatch.setattr("os.getpid", lambda: 1)
     with pytest.raises(BatchNotLeft, match="two running queries read from one load"):
         other.write(span(5, 9))
-    assert read() == [SourceReading("g", span(0, 5), "b:9092")]
+    assert read() == [SourceReading("g", span(0, 5), "b:9092", client_id="apportion-spark-g")]
 
 
 def test_without_a_directory_a_source_goes_on(temporary: Path) -> None:

@@ -43,6 +43,7 @@ def test_a_batch_reads_how_its_source_is_secured_and_no_certificate() -> None:
         **{
             "kafka.group.id": "g",
             "kafka.bootstrap.servers": "b:9092",
+            "kafka.client.id": "etl",
             "kafka.security.protocol": "SSL",
             "kafka.ssl.truststore.type": "PEM",
             "kafka.ssl.truststore.location": "gone-since-the-query-began.pem",
@@ -50,4 +51,4 @@ def test_a_batch_reads_how_its_source_is_secured_and_no_certificate() -> None:
     )
     trusted = KeyStore(StoreKind.PEM, "gone-since-the-query-began.pem")
     security = ClientSecurity(TlsSettings(trusted))
-    assert readings(execution(options)) == [SourceReading("g", SPAN, "b:9092", security)]
+    assert readings(execution(options)) == [SourceReading("g", SPAN, "b:9092", security, "etl")]

@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from apportion.member.batch.span import Span, sorted_span
 from apportion.spark import run, stop
@@ -85,6 +85,12 @@ class Query:
     def _answer_driver(self) -> None:
         if self._answer is not None and stop_requests.request_or_none("played") is not None:
             stop_requests.write_answer("played", self._answer)
+
+
+def once(act: Callable[[], None]) -> Callable[[], None]:
+    """Act at the first call alone."""
+    left = [act]
+    return lambda: left.pop()() if left else None
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +171,7 @@ def test_a_query_whose_source_cannot_be_asked_is_ended_between_two_batches(
     no_directory.touch()
     monkeypatch.setattr("tempfile.tempdir", str(no_directory))
     query = Query([BUSY, BUSY, IDLE])
-    query.on_wait = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    query.on_wait = once(lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert run(query) == 1
     assert (query.isActive, query.looks, query.seen) == (False, 3, [None])
     (line,) = caplog.messages
@@ -200,16 +206,33 @@ def test_an_answer_that_came_too_late_for_an_earlier_stop_does_not_count() -> No
     assert query.looks == 3
 
 
-def test_a_stop_that_is_interrupted_takes_its_request_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(_seconds: float) -> None:
+def test_a_stop_that_is_interrupted_takes_its_request_back() -> None:
+    def interrupt() -> None:
         assert stop_requests.request_or_none("played") == StopRequest(FIRST)
         raise KeyboardInterrupt
 
     query = Query([BUSY])
-    monkeypatch.setattr(stopping, "sleep", interrupt)
+    query.on_wait = interrupt
     with pytest.raises(KeyboardInterrupt):
         stop(query)
     assert query.isActive
+
+
+def test_a_batch_is_waited_for_by_sparks_own_wait_for_the_end() -> None:
+    query = Query([BUSY, BUSY, IDLE])
+    assert stop(query) is True
+    assert query.waits == 2
+
+
+def test_a_query_that_fails_meanwhile_is_not_waited_for() -> None:
+    def fail() -> None:
+        query.isActive, query._failure = False, "why"
+        raise StreamingQueryException("why")
+
+    query = Query([BUSY])
+    query.on_wait = fail
+    assert stop(query) is False
+    assert query.waits == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -259,11 +282,10 @@ def test_a_signal_within_a_write_to_stderr_does_not_end_the_program(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_stops_at_once(
-    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    number: signal.Signals, caplog: pytest.LogCaptureFixture
 ) -> None:
     query = Query([BUSY])
     query.on_wait = lambda: os.kill(os.getpid(), number)
-    monkeypatch.setattr(stopping, "sleep", lambda _seconds: os.kill(os.getpid(), number))
     assert run(query) == 128 + number
     assert (query.isActive, caplog.messages) == (
         False,
@@ -334,7 +356,7 @@ def test_a_program_that_spark_connect_tells_nothing_ends_with_a_sentence(
 
 def test_a_batch_that_was_not_finished_gives_code_1() -> None:
     query = Query([BUSY], answer=StopAnswer(is_committed=False, has_left=True))
-    query.on_wait = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    query.on_wait = once(lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert run(query, timeout_s=0.01) == 1
 
 

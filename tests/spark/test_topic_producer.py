@@ -1,12 +1,9 @@
 """What the producer of a task does with records: on a broker in this process, without Spark."""
 
-import gc
-import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
@@ -17,14 +14,10 @@ from apportion.client.cluster import Cluster
 from apportion.settings import declared
 from apportion.spark.options.topic_write import LEVELS, ProducerOptions, TopicWriterOptions
 from apportion.spark.topic_sink.producer import (
-    PRODUCERS_OF_A_WORKER,
     TopicProducer,
-    forget_producer,
-    worker_producer,
 )
-from apportion.spark.topic_sink.records import NotWritten, OutgoingRecord, record_columns
-from apportion.spark.topic_sink.writable_topics import QUERIES_OF_A_PLANNER, planner_topics
-from apportion.spark.topic_sink.writer import TopicWriter, batch_writer
+from apportion.spark.topic_sink.records import NotWritten, OutgoingRecord
+from apportion.spark.topic_sink.writer import batch_writer
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 OF_SEVEN = {
@@ -169,9 +162,8 @@ def test_a_missing_topic_is_named_and_not_created(
     broker: EmbeddedBroker, cluster: Cluster, producer: Callable[..., TopicProducer]
 ) -> None:
     assert refusal(producer(), record("flihgts")) == (
-        f"topic flihgts does not exist at {broker.bootstrap}, and a write creates none: see that "
-        "its name is right, or create it by `apportion topics create flihgts --bootstrap "
-        f"{broker.bootstrap}`"
+        f"topic flihgts does not exist at {broker.bootstrap}, and a write creates none: is its "
+        f"name right? `apportion topics create flihgts --bootstrap {broker.bootstrap}` creates it"
     )
     assert cluster.topics(["flihgts"], fresh=True).named("flihgts") is None
 
@@ -256,7 +248,8 @@ def test_a_broker_that_does_not_answer_is_named(producer: Callable[..., TopicPro
     away = producer("127.0.0.1:1", **{"kafka.delivery.timeout.ms": "300"})
     said = (
         "topic t: no broker of 127.0.0.1:1 has answered: no connection to the broker at "
-        "127.0.0.1:1: Connection refused"
+        "127.0.0.1:1: Connection refused; see that a broker listens there and can be reached from "
+        "this host, or give another kafka.bootstrap.servers"
     )
     assert refusal(away, record("t")) == said
     with pytest.raises(NotWritten) as refused:
@@ -315,82 +308,3 @@ def test_librdkafka_takes_every_number_that_an_option_takes(
         level = str(least if bound == "at_least" else most)
         named = {"kafka.compression.type": codec, f"kafka.compression.{codec}.level": level}
         producer(**named)
-
-
-def worker_options(broker: EmbeddedBroker, **options: str) -> TopicWriterOptions:
-    return TopicWriterOptions.parse({"kafka.bootstrap.servers": broker.bootstrap, **options})
-
-
-def test_the_tasks_of_a_worker_share_a_producer(broker: EmbeddedBroker) -> None:
-    options, other = worker_options(broker), worker_options(broker, **{"kafka.linger.ms": "1"})
-    first = worker_producer(options)
-    assert worker_producer(worker_options(broker)) is first
-    assert worker_producer(other) is not first
-    forget_producer(options)
-    assert worker_producer(options) is not first
-    for each in (options, other):
-        forget_producer(each)
-
-
-def test_after_a_failure_the_other_queries_of_a_worker_keep_their_producers(
-    broker: EmbeddedBroker, cluster: Cluster
-) -> None:
-    cluster.create_topic("kept", 1)
-    options, other = worker_options(broker), worker_options(broker, **{"kafka.linger.ms": "1"})
-    failing, kept = worker_producer(options), worker_producer(other)
-    kept.write([record("kept")])
-    fields = StructType().add("value", "binary").add("topic", "string")
-    rows = pa.RecordBatch.from_pydict({"value": [b"v"] * 2, "topic": ["kept", "no-such-topic"]})
-    with pytest.raises(NotWritten):
-        TopicWriter(options, record_columns(fields, None)).write(iter([rows]))
-    assert worker_producer(other) is kept
-    assert worker_producer(options) is not failing
-    del failing
-    gc.collect()  # what has a connection still would warn, and so fail this test
-    for each in (options, other):
-        forget_producer(each)
-
-
-def test_a_worker_keeps_the_producers_that_it_used_last(
-    broker: EmbeddedBroker, cluster: Cluster
-) -> None:
-    cluster.create_topic("used", 1)
-    queries = [
-        worker_options(broker, **{"kafka.linger.ms": str(number)})
-        for number in range(PRODUCERS_OF_A_WORKER + 1)
-    ]
-    first, second, *others = (worker_producer(options) for options in queries[:-1])
-    second.write([record("used")])
-    worker_producer(queries[0])
-    worker_producer(queries[-1])
-    assert [worker_producer(options) for options in (queries[0], *queries[2:-1])] == [
-        first,
-        *others,
-    ]
-    assert worker_producer(queries[1]) is not second
-    del second
-    gc.collect()  # what has a connection still would warn, and so fail this test
-    for each in queries:
-        forget_producer(each)
-
-
-def test_a_planner_closes_the_connections_of_the_query_that_it_used_least_recently(
-    broker: EmbeddedBroker, cluster: Cluster
-) -> None:
-    cluster.create_topic("looked-up", 1)
-    process = os.getpid()
-    queries = [
-        worker_options(broker, **{"kafka.linger.ms": str(number)})
-        for number in range(QUERIES_OF_A_PLANNER + 1)
-    ]
-    first, second, *others = (planner_topics(process, options) for options in queries[:-1])
-    second.require("looked-up")
-    planner_topics(process, queries[0])
-    last = planner_topics(process, queries[-1])
-    kept = [planner_topics(process, options) for options in (queries[0], *queries[2:-1])]
-    assert kept == [first, *others]
-    assert planner_topics(process, queries[1]) is not second
-    del second
-    gc.collect()  # what has a connection still would warn, and so fail this test
-    for each in (first, last, *others):
-        each.close()

@@ -144,7 +144,9 @@ def test_a_wrong_write_is_refused_before_a_task_runs(
         lambda: write(frame, topic=target, **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     ) == (
         f"{before}NotWritten: topic {target}: no broker of 127.0.0.1:1 has answered: no "
-        f"connection to the broker at 127.0.0.1:1: Connection refused{after}"
+        "connection to the broker at 127.0.0.1:1: Connection refused; see that a broker listens "
+        "there and can be reached from this host, or give another "
+        f"kafka.bootstrap.servers{after}"
     )
     overwriting = frame.write.format("apportion").mode("overwrite")
     assert_on_page('`mode("overwrite")`', said_at_plan(overwriting.save))
@@ -216,8 +218,8 @@ def test_a_stream_that_cannot_write_says_why_in_the_first_line_of_its_error(
     said = ended(streamed(source().select("value"), topic="flihgts"))
     assert said.splitlines()[0].endswith(
         f"NotWritten: topic flihgts does not exist at {pipeline.bootstrap}, and a write creates "
-        "none: see that its name is right, or create it by `apportion topics create flihgts "
-        f"--bootstrap {pipeline.bootstrap}`"
+        "none: is its name right? `apportion topics create flihgts --bootstrap "
+        f"{pipeline.bootstrap}` creates it"
     )
     assert "Traceback" not in said
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from apportion import __version__
 from apportion.client import plain_probe, presented_certificate
 from apportion.client.connection_security import ConnectionSecurity, reauthentication_at_s
-from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none, no_tls, openssl_words
+from apportion.client.tls import handshake_failure_or_none, no_tls, openssl_words, speaks_tls
 from apportion.errors import (
     Code,
     DecodeError,
@@ -29,6 +29,7 @@ from apportion.errors import (
 from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
 from apportion.readable import MAX_QUOTED, shortened
 from apportion.rules import Rule, run_rule
+from apportion.security.client_security import OptionNames
 from apportion.wire.table import APIS, decode_response, encode_request
 
 FRAME_LIMIT_BYTES = 1 << 30
@@ -36,16 +37,11 @@ LONGEST_PROBE_S = 2.0
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 """How an alert of TLS and a message of its handshake begin."""
 # Why a listener may have closed a connection that it has hardly begun to use.
-NO_PLAIN_LISTENER = (
-    "; this listener may want TLS: see that security.protocol is that of the listener"
-)
-NO_TLS_LISTENER = (
-    "; this listener may have no TLS: see that security.protocol is that of the listener"
-)
+NO_PLAIN_LISTENER = "; this listener may want TLS: see that {} is that of the listener"
+NO_TLS_LISTENER = "; this listener may have no TLS: see that {} is that of the listener"
 NO_CERTIFICATE = "; this listener may want a client certificate, or another one"
 NO_LOGIN = (
-    "; this listener may want SASL, or a client certificate: see that security.protocol is that "
-    "of the listener"
+    "; this listener may want SASL, or a client certificate: see that {} is that of the listener"
 )
 CLOSED_BY_BROKER = "closed by the broker"
 V = TypeVar("V")
@@ -90,10 +86,10 @@ class BrokerConnection:
         self._hint = NO_CERTIFICATE if self._security.is_encrypted else NO_PLAIN_LISTENER
         self._has_read = False
         self._socket = self._connected(host, port, timeout_ms)
-        login = self._security.settings.login
-        opened = self._run(open_connection(self.address, login, __version__), timeout_ms)
+        settings = self._security.settings
+        opened = self._run(open_connection(self.address, settings, __version__), timeout_ms)
         self._versions = opened.versions
-        self._hint = NO_LOGIN if login is None else ""
+        self._hint = NO_LOGIN if settings.login is None else ""
         self._renewal_at_s = reauthentication_at_s(opened.lifetime_ms)
 
     def _connected(self, host: str, port: int, timeout_ms: int) -> socket.socket:
@@ -116,7 +112,7 @@ class BrokerConnection:
             presented = b""
             if isinstance(error, ssl.SSLCertVerificationError):
                 presented = self._presented(host, port, probe_s)
-            failure = handshake_failure_or_none(error, self.address, presented)
+            failure = handshake_failure_or_none(error, self.address, presented, self._names)
             if failure is not None:
                 raise failure from None
             if not is_of_socket(error):
@@ -125,15 +121,20 @@ class BrokerConnection:
             if not isinstance(error, TimeoutError) and _probed(
                 lambda: plain_probe.answers_without_tls(host, port, probe_s), False
             ):
-                raise no_tls(self.address) from None
+                raise no_tls(self.address, self._names) from None
             why = (
                 f"no answer within {timeout_ms} ms"
                 if isinstance(error, TimeoutError)
                 else os_error_text(error)
             )
+            hint = NO_TLS_LISTENER.format(self._names.protocol)
             raise Misdirected(
-                f"no TLS handshake with the broker at {self.address}: {why}{NO_TLS_LISTENER}"
+                f"no TLS handshake with the broker at {self.address}: {why}{hint}"
             ) from error
+
+    @property
+    def _names(self) -> OptionNames:
+        return self._security.settings.names
 
     def _presented(self, host: str, port: int, timeout_s: float) -> bytes:
         """Return the certificate of the listener, which was not accepted; nothing if none came."""
@@ -196,9 +197,7 @@ class BrokerConnection:
 
     def _renew_session(self, timeout_ms: int) -> None:
         """Log in again, before the broker ends the session (KIP-368)."""
-        login = self._security.settings.login
-        assert login is not None, "only a session that began with a login has an end"
-        rule = authenticate(self.address, login, self._versions)
+        rule = authenticate(self.address, self._security.settings, self._versions)
         self._renewal_at_s = reauthentication_at_s(self._run(rule, timeout_ms))
 
     def close(self) -> None:
@@ -244,9 +243,10 @@ class BrokerConnection:
             self.close()
             # With TLS 1.3 a broker refuses a certificate after the handshake, in place of the first
             # response. A later fault of TLS is one of the way between: an outage.
-            failure = None if self._has_read else handshake_failure_or_none(error, self.address)
-            if failure is not None:
-                raise failure from None
+            if not self._has_read:
+                failure = handshake_failure_or_none(error, self.address, names=self._names)
+                if failure is not None:
+                    raise failure from None
             explained = self._explained_or_none(error, request, timeout_ms)
             if explained is None:
                 raise
@@ -271,14 +271,14 @@ class BrokerConnection:
         why = os_error_text(error)
         text = f"the connection to the broker at {self.address} broke: {why}"
         if self._hint and (why == CLOSED_BY_BROKER or not isinstance(error, ssl.SSLError)):
-            return Misdirected(text + self._hint)
+            return Misdirected(text + self._hint.format(self._names.protocol))
         return Disconnected(text)
 
     def _read_frame(self) -> memoryview:
         """Read one response: four bytes of size, then as many bytes."""
         first = self._read(4)
         if not self._has_read and bytes(first[:2]) in TLS_RECORDS:
-            raise Refused(Code.SSL_HANDSHAKE_FAILED, SPEAKS_TLS.format(self.address))
+            raise speaks_tls(self.address, self._names)
         self._has_read = True
         size = int.from_bytes(first, "big", signed=True)
         if not 0 <= size <= FRAME_LIMIT_BYTES:

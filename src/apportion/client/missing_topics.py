@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.member.missing_topic import create_command
+from apportion.member.missing_topic import missing_topic_remedy
 from apportion.readable import readable
 
 if TYPE_CHECKING:
@@ -80,11 +80,10 @@ class MissingTopics:
         for name in missing:
             if name not in self._warned:
                 log.warning(
-                    "group %s: topic %s does not exist yet; it is read once it does: is "
-                    "its name right? `%s` creates it",
+                    "group %s: topic %s does not exist yet; it is read once it does: %s",
                     readable(self._group),
                     name,
-                    create_command(name, self._cluster.bootstrap_servers),
+                    missing_topic_remedy(name, self._cluster.bootstrap_servers),
                 )
         for name in self._warned:
             if name not in missing:

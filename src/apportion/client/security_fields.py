@@ -13,6 +13,7 @@ from apportion.security.client_security import (
     ClientCredentials,
     ClientIdentity,
     ClientSecurity,
+    OptionNames,
     PasswordLogin,
     SaslLogin,
     TlsSettings,
@@ -96,6 +97,10 @@ class SecurityFields:
         """Return how this dialect, or its user, calls the option."""
         return self._given[field].name if field in self._given else self._names[field]
 
+    def option_names(self) -> OptionNames:
+        """Return how this dialect, or its user, calls the options that later errors name."""
+        return OptionNames(*map(self.name, OptionNames._fields))
+
     def given(self, field: str) -> GivenOption:
         """Return an option that was given."""
         return self._given[field]
@@ -170,7 +175,7 @@ def security_of(fields: SecurityFields, dialect: Dialect) -> ClientSecurity:
     trusted = dialect.trusted(fields)
     tls = _tls(fields, dialect, trusted) if protocol.has_tls else None
     login = dialect.login(fields, trusted) if protocol.has_sasl else None
-    security = ClientSecurity(tls, login)
+    security = ClientSecurity(tls, login, fields.option_names())
     _refuse_unused(fields, security)
     return security
 

@@ -7,14 +7,14 @@ from typing import NamedTuple
 from apportion.drive.key_files import VERSIONS, load_identity, trust
 from apportion.errors import Code, Refused
 from apportion.readable import listed, shortened
-from apportion.security.client_security import TlsSettings
+from apportion.security.client_security import KAFKA_NAMES, OptionNames, TlsSettings
 from apportion.security.host_names import host_names
 from apportion.security.principals import MAX_SHOWN, distinguished_name, issuer_name
 from apportion.security.validity import Validity, utc_text, validity
 
 NO_TLS = (
-    "it speaks no TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or name a listener of "
-    "SSL or SASL_SSL"
+    "it speaks no TLS: set {protocol} to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or "
+    "SASL_SSL"
 )
 OWN_CERTIFICATE = (
     "the options of a client certificate are ssl_certificate_location and ssl_key_location in "
@@ -45,7 +45,7 @@ UNTRUSTED = (2, 7, 18, 19, 20, 21)
 """7 is a signature that does not fit: the CA was made anew under the same name."""
 MOST_HOSTS = 5
 SPEAKS_TLS = (
-    "the listener at {0} speaks TLS: set security.protocol to SSL, or to SASL_SSL if clients must "
+    "the listener at {address} speaks TLS: set {protocol} to SSL, or to SASL_SSL if clients must "
     "authenticate there"
 )
 
@@ -73,34 +73,46 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def handshake_failure_or_none(
-    error: BaseException, address: str, certificate: bytes = b""
+    error: BaseException,
+    address: str,
+    certificate: bytes = b"",
+    names: OptionNames = KAFKA_NAMES,
 ) -> Refused | None:
     """Return the final error that an error of TLS is; None for a connection that just broke.
 
     certificate: the broker's, in DER, if it is known.
     """
-    why = _why_or_none(error, address.rpartition(":")[0], certificate)
+    why = _why_or_none(error, address.rpartition(":")[0], certificate, names)
     return None if why is None else _refused(address, why)
 
 
-def no_tls(address: str) -> Refused:
+def no_tls(address: str, names: OptionNames) -> Refused:
     """Return the final error of a listener that speaks no TLS."""
-    return _refused(address, NO_TLS)
+    return _refused(address, NO_TLS.format(protocol=names.protocol))
+
+
+def speaks_tls(address: str, names: OptionNames) -> Refused:
+    """Return the final error of a listener that speaks TLS to a client that does not."""
+    text = SPEAKS_TLS.format(address=address, protocol=names.protocol)
+    return Refused(Code.SSL_HANDSHAKE_FAILED, text)
 
 
 def _refused(address: str, why: str) -> Refused:
     return Refused(Code.SSL_HANDSHAKE_FAILED, f"no TLS with the broker at {address}: {why}")
 
 
-def _why_or_none(error: BaseException, host: str, certificate: bytes) -> str | None:
+def _why_or_none(
+    error: BaseException, host: str, certificate: bytes, names: OptionNames
+) -> str | None:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _distrust(error, host, _presented_or_none(certificate))
+        return _distrust(error, host, _presented_or_none(certificate), names)
     # The end of the stream: the broker may be stopping.
     if not isinstance(error, ssl.SSLError) or isinstance(
         error, ssl.SSLEOFError | ssl.SSLZeroReturnError
     ):
         return None
-    return REASONS.get(error.reason or "") or openssl_words(error)
+    known = REASONS.get(error.reason or "")
+    return openssl_words(error) if known is None else known.format(protocol=names.protocol)
 
 
 def openssl_words(error: ssl.SSLError) -> str:
@@ -137,13 +149,18 @@ def _presented_or_none(certificate: bytes) -> _Presented | None:
     )
 
 
-def _distrust(error: ssl.SSLCertVerificationError, host: str, presented: _Presented | None) -> str:
+def _distrust(
+    error: ssl.SSLCertVerificationError,
+    host: str,
+    presented: _Presented | None,
+    names: OptionNames,
+) -> str:
     """Return why a broker's certificate was not accepted, and what to do."""
     code = error.verify_code
     if code in (HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH):
         return (
             f"{_foreign_host(host, presented)}: name the broker as its certificate does, or set "
-            "ssl.endpoint.identification.algorithm to none"
+            f"{names.endpoint_identification} to none"
         )
     if code in (EXPIRED, NOT_YET_VALID):
         clock = "" if code == EXPIRED else ": see that the clock of this host is right"
@@ -151,8 +168,8 @@ def _distrust(error: ssl.SSLCertVerificationError, host: str, presented: _Presen
     if code in UNTRUSTED:
         of = "" if presented is None else f"{presented.apposition} issued by {presented.issuer},"
         return (
-            f"its certificate{of} is of no CA that this client trusts: set ssl_ca_location "
-            "(Kafka: ssl.truststore.location) to the CA of the cluster"
+            f"its certificate{of} is of no CA that this client trusts: set "
+            f"{names.ca_location} to the CA of the cluster"
         )
     return f"its certificate cannot be verified: {error.verify_message}"
 

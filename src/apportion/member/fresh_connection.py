@@ -22,7 +22,13 @@ from apportion.errors import Code, Refused
 from apportion.readable import MAX_QUOTED, shortened
 from apportion.rules import Rule, RuleQuery
 from apportion.security import oauthbearer, plain, scram
-from apportion.security.client_security import BearerToken, PasswordLogin, SaslLogin
+from apportion.security.client_security import (
+    BearerToken,
+    ClientSecurity,
+    OptionNames,
+    PasswordLogin,
+    SaslLogin,
+)
 from apportion.security.exchange import AuthenticationFailed, Exchange, shown
 from apportion.security.scram_credentials import ScramMechanism
 from apportion.wire.messages.api_versions import ApiVersionsRequest
@@ -79,16 +85,16 @@ class OpenedConnection:
 
 
 def open_connection(
-    address: str, login: SaslLogin | None, software_version: str
+    address: str, security: ClientSecurity, software_version: str
 ) -> Rule[OpenedConnection]:
     """Agree with the broker on versions, then log in; return what holds for the connection.
 
     address: for the sentences of errors. Raises Refused.
     """
     versions = yield from _agree_on_versions(address, software_version)
-    if login is None:
+    if security.login is None:
         return OpenedConnection(versions, 0)
-    return OpenedConnection(versions, (yield from authenticate(address, login, versions)))
+    return OpenedConnection(versions, (yield from authenticate(address, security, versions)))
 
 
 def _agree_on_versions(address: str, software_version: str) -> Rule[dict[int, int]]:
@@ -111,15 +117,17 @@ def _agree_on_versions(address: str, software_version: str) -> Rule[dict[int, in
     }
 
 
-def authenticate(address: str, login: SaslLogin, versions: Mapping[int, int]) -> Rule[int]:
+def authenticate(address: str, security: ClientSecurity, versions: Mapping[int, int]) -> Rule[int]:
     """Log in on the connection, the first time or again; return the session's lifetime in ms.
 
     0 is for ever. Raises Refused: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE, or
     SASL_AUTHENTICATION_FAILED with the broker's reason.
     """
+    login, names = security.login, security.names
+    assert login is not None, "only a client with a login authenticates"
     if SASL_HANDSHAKE not in versions or SASL_AUTHENTICATE not in versions:
-        raise _no_sasl(address)
-    yield from _choose_mechanism(address, login.mechanism)
+        raise _no_sasl(address, names)
+    yield from _choose_mechanism(address, login.mechanism, names)
     exchange, secret = yield from _exchange_of(login)
     lifetime_ms, outcome = 0, exchange.step(b"")
     while isinstance(outcome, bytes):
@@ -138,28 +146,28 @@ def authenticate(address: str, login: SaslLogin, versions: Mapping[int, int]) ->
     return lifetime_ms
 
 
-def _choose_mechanism(address: str, mechanism: str) -> Rule[None]:
+def _choose_mechanism(address: str, mechanism: str, names: OptionNames) -> Rule[None]:
     """Have the broker take this mechanism. Raises Refused."""
     response = yield SendOnConnection(SaslHandshakeRequest(mechanism=mechanism), HANDSHAKE_VERSION)
     code = Code.of(response.error_code)
     if code is Code.NONE:
         return
     if code is Code.ILLEGAL_SASL_STATE:
-        raise _no_sasl(address)
+        raise _no_sasl(address, names)
     if code is not Code.UNSUPPORTED_SASL_MECHANISM:
         raise Refused(code, f"the broker at {address} refuses SASL: {code.sentence}")
     offered = [shortened(each, MAX_QUOTED) for each in response.mechanisms[:MOST_MECHANISMS]]
     raise Refused(
         code,
         f"the broker at {address} does not offer the SASL mechanism {mechanism}; it offers "
-        f"{', '.join(offered) or 'none'}: set sasl.mechanism to one of these",
+        f"{', '.join(offered) or 'none'}: set {names.mechanism} to one of these",
     )
 
 
-def _no_sasl(address: str) -> Refused:
+def _no_sasl(address: str, names: OptionNames) -> Refused:
     return Refused(
         Code.ILLEGAL_SASL_STATE,
-        f"the listener at {address} has no SASL: set security.protocol to PLAINTEXT or SSL, or "
+        f"the listener at {address} has no SASL: set {names.protocol} to PLAINTEXT or SSL, or "
         "name a listener of SASL_PLAINTEXT or SASL_SSL",
     )
 

@@ -143,6 +143,17 @@ def claimed_sinks(
     }
 
 
+def claims_without(
+    sink: str, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
+) -> dict[TopicIdPartition, Sinks]:
+    """Return the claims on a group, by partition in order, that a query with this sink breaks.
+
+    A query may have several sinks, with a writer for each, and one writer knows its own alone.
+    """
+    claims = claimed_sinks(stored)
+    return {partition: sinks for partition, sinks in claims.items() if sink not in sinks}
+
+
 def unclaimed_offsets(
     stored: Mapping[TopicIdPartition, OffsetAndMetadata],
 ) -> dict[TopicIdPartition, int]:

@@ -6,7 +6,7 @@ executors of a Spark query; the `repr` of none has a secret in it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from apportion.security import oauthbearer
 from apportion.security.key_stores import TLS_VERSIONS, KeyStore
@@ -97,15 +97,32 @@ class BearerToken:
 SaslLogin = PasswordLogin | TokenLogin
 
 
+class OptionNames(NamedTuple):
+    """The names of a client's options, as its user writes them: for the sentences of errors.
+
+    The fields are meanings of `SecurityFields`; the defaults are the names of Kafka's own clients.
+    """
+
+    protocol: str = "security.protocol"
+    mechanism: str = "sasl.mechanism"
+    ca_location: str = "ssl.truststore.location"
+    endpoint_identification: str = "ssl.endpoint.identification.algorithm"
+
+
+KAFKA_NAMES = OptionNames()
+
+
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
     """The security of a client's connections.
 
-    tls: None for plain ones. login: None where brokers ask for none.
+    tls: None for plain ones. login: None where brokers ask for none. names: of the options, which
+    say nothing of the security itself.
     """
 
     tls: TlsSettings | None = None
     login: SaslLogin | None = None
+    names: OptionNames = field(default=KAFKA_NAMES, repr=False, compare=False)
 
     @property
     def protocol(self) -> SecurityProtocol:

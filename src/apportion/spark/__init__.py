@@ -3,7 +3,8 @@
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
 exactly-once writer for Delta tables. `run` and `stop` end queries in order. `PrometheusListener`
 shows lag and member epoch of the queries to Prometheus. `decode` reads values of a schema registry.
-`seeds` plays the simulator's seeds on a Spark cluster.
+`seeds` plays the simulator's seeds on a Spark cluster. The errors that a program may catch are
+those of docs/spark-errors.md.
 
 To import it has Spark start its workers with this interpreter (`workers_python.py`).
 """
@@ -17,9 +18,13 @@ from apportion.spark.versions import refuse_old_spark
 from apportion.spark.workers_python import use_this_python
 
 if TYPE_CHECKING:
+    from apportion.member.batch.data_loss import DataLoss
     from apportion.member.batch.fences import LostOffsets
+    from apportion.member.group_claims import AnotherSink
     from apportion.spark import delta, seeds
     from apportion.spark.decoding.columns import decode
+    from apportion.spark.decoding.errors import RegistryError, UnsupportedSchema
+    from apportion.spark.errors import NotWritable
     from apportion.spark.monitoring.prometheus_listener import PrometheusListener
     from apportion.spark.options.values import OptionError
     from apportion.spark.queries.running import run
@@ -32,10 +37,15 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "AnotherSink": "apportion.member.group_claims",
+            "DataLoss": "apportion.member.batch.data_loss",
             "LostOffsets": "apportion.member.batch.fences",
+            "NotWritable": "apportion.spark.errors",
             "OptionError": "apportion.spark.options.values",
             "PrometheusListener": "apportion.spark.monitoring.prometheus_listener",
+            "RegistryError": "apportion.spark.decoding.errors",
             "StatefulQuery": "apportion.spark.queries.stateless",
+            "UnsupportedSchema": "apportion.spark.decoding.errors",
             "UnsupportedTrigger": "apportion.spark.versions",
             "decode": "apportion.spark.decoding.columns",
             "delta": "apportion.spark.delta",
@@ -55,10 +65,15 @@ use_this_python(
 )
 
 __all__ = [
+    "AnotherSink",
+    "DataLoss",
     "LostOffsets",
+    "NotWritable",
     "OptionError",
     "PrometheusListener",
+    "RegistryError",
     "StatefulQuery",
+    "UnsupportedSchema",
     "UnsupportedTrigger",
     "decode",
     "delta",

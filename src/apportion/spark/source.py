@@ -14,7 +14,9 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
-from types import CodeType, FrameType
+from json import JSONDecodeError
+from traceback import walk_tb
+from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -206,13 +208,15 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Leave the group when Spark ends the query; an unfinished batch stays uncommitted.
 
-        The last batch is committed if `apportion.spark.stop` says that it is finished.
+        The last batch is committed if `apportion.spark.stop` says that it is finished. Raises
+        SpanError if Spark ends it for an offset that is no JSON.
         """
         self._planned_batch.close()
         # Taken first, so that a second call of `stop` finds nothing to do.
         member, self._batch_member = self._batch_member, None
         if member is not None:
             member.close()
+        _refuse_unread_offset(sys.exception())
 
     def _member(self) -> "BatchMember":
         """Return the query's group member in this process, creating it on first use."""
@@ -235,7 +239,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._batch_member
 
 
-def _logged_span(offset: dict[str, Any]) -> Span:
+def _logged_span(offset: dict[str, Any] | str) -> Span:
     """Return the span of an offset that Spark has from its log; raise SpanError with a remedy."""
     try:
         return parse_span(offset)
@@ -244,6 +248,22 @@ def _logged_span(offset: dict[str, Any]) -> Span:
             f"the checkpoint has an offset that is none of apportion's: {error}; give the query a "
             "checkpoint of its own, with which it begins at the group's offsets"
         ) from None
+
+
+def _refuse_unread_offset(error: BaseException | None) -> None:
+    """Raise SpanError with a remedy if the error is of an offset that is no JSON.
+
+    Spark reads the offsets of a checkpoint itself, before it calls the reader; then it calls `stop`
+    while its error is on the way. So this is the one place where the remedy can be said.
+    """
+    if isinstance(error, JSONDecodeError) and not _came_through_here(error.__traceback__):
+        with without_traceback():
+            _logged_span(error.doc)
+
+
+def _came_through_here(trace: TracebackType | None) -> bool:
+    """Return whether an error was raised by a call of this module."""
+    return any(frame.f_globals is globals() for frame, _ in walk_tb(trace))
 
 
 def _exit_on_sigterm(

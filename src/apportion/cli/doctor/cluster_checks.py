@@ -19,7 +19,12 @@ from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
 from apportion.member.cluster_queries.records import refusals
-from apportion.member.group_claims import claimed_sinks, sink_names, unclaimed_offsets
+from apportion.member.group_claims import (
+    claimed_sinks,
+    claims_without,
+    sink_names,
+    unclaimed_offsets,
+)
 from apportion.topics import Topic, partitions_of
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -162,15 +167,14 @@ def _sink(cluster: Cluster, group: str, topics: list[Topic], mine: str | None) -
     """
     partitions = [partition for topic in topics for partition in partitions_of(topic)]
     committed = cluster.committed_offsets(group, partitions)
-    claims = claimed_sinks(committed)
-    others = {sinks for sinks in claims.values() if mine is not None and mine not in sinks}
-    if others:
+    if mine is not None and (others := claims_without(mine, committed)):
         return failed(
             "sink",
-            f"the group belongs to {sink_names(min(others))}, as its committed offsets say",
+            f"the group belongs to {sink_names(min(others.values()))}, as its committed offsets "
+            "say",
             "give this query a group of its own (kafka.group.id), or the group's table",
         )
-    if claims:
+    if claims := claimed_sinks(committed):
         return ok("sink", f"the group belongs to {sink_names(next(iter(claims.values())))}")
     unclaimed = unclaimed_offsets(committed)
     if unclaimed and mine is not None:

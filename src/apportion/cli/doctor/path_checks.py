@@ -81,10 +81,12 @@ def _table(location: str) -> Finding:
     check = "table"
     try:
         from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
+        from deltalake.exceptions import DeltaError, TableNotFoundError
 
+        from apportion.spark.delta_sink.files import SOURCE_COLUMNS
         from apportion.spark.delta_sink.ownership import table_location
-        from apportion.spark.delta_sink.table import TableAttempt
+        from apportion.spark.delta_sink.table_checks import refuse_unfit_table
+        from apportion.spark.errors import NotWritable
     except ImportError as error:
         return skipped(check, f"it was not looked at: {error}")
     table = table_location(location)
@@ -92,23 +94,18 @@ def _table(location: str) -> Finding:
     if path is None:
         return skipped(check, f"{table} is not on this machine, so it was not looked at")
     try:
-        if TableAttempt.on_existing_or_none(table, None) is None:
-            return _new(check, path, "the writer creates the table")
+        # By the writer's own rule, whose sentence says what to do.
+        refuse_unfit_table(table, None, SOURCE_COLUMNS)
         opened = DeltaTable(table)
+    except TableNotFoundError:
+        return ok(check, f"{path} does not exist yet: the writer creates the table")
+    except NotWritable as refused:
+        return failed(check, str(refused), "")
     except (DeltaError, OSError, ValueError) as error:
         return failed(check, str(error), "give delta.Writer another path")
-    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return failed(check, f"{path} cannot be read and written by you", ITS_RIGHTS)
-    columns = opened.metadata().partition_columns
-    if columns:
-        return failed(
-            check,
-            f"{table} is partitioned by {', '.join(columns)}",
-            "write to a table that is not partitioned",
-        )
     names = [field.name for field in opened.schema().fields]
     found = f"{table}, version {opened.version()}, columns {', '.join(names)}"
-    lacking = [name for name in ("topic", "partition", "offset") if name not in names]
+    lacking = [name for name in SOURCE_COLUMNS.names if name not in names]
     if lacking:
         return warning(
             check,

@@ -20,7 +20,7 @@ from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import fetch_offsets
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.member.membership import View, from_id_parts
-from apportion.member.missing_topic import create_command
+from apportion.member.missing_topic import missing_topic_remedy
 from apportion.readable import readable
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
@@ -68,9 +68,9 @@ class BatchGroup:
         self._group_id, self._classic_session_ms = group_id, classic_session_ms
         self._is_classic = classic_session_ms is not None
 
-    def create_command(self, topic: str) -> str:
-        """Return the command line that creates a topic on the group's cluster."""
-        return create_command(topic, self._servers)
+    def missing_topic_remedy(self, topic: str) -> str:
+        """Return what to do about a topic that does not exist on the group's cluster."""
+        return missing_topic_remedy(topic, self._servers)
 
     def fetch_session_timeout(self) -> Rule[int]:
         """Return how long the coordinator keeps a silent member, in ms.

@@ -146,7 +146,7 @@ class BatchMembership:
             yield Note(
                 "warning",
                 f"topic {name} does not exist yet; it is read from its beginning once it does",
-                f": is its name right? `{self._group.create_command(name)}` creates it",
+                f": {self._group.missing_topic_remedy(name)}",
             )
 
     def adopt_target(self, view: View) -> Rule[tuple[TopicIdPartition, ...]]:

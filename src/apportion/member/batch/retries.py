@@ -36,7 +36,7 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.span import Span
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.group_claims import AnotherSink
-from apportion.member.missing_topic import create_command
+from apportion.member.missing_topic import missing_topic_remedy
 from apportion.member.queries import (
     ListOffsets,
     MembershipSnapshot,
@@ -149,8 +149,8 @@ class BatchRetries:
             if existing.named(name) is None:
                 raise Refused(
                     Code.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"topic {name} does not exist: is its name right? "
-                    f"`{create_command(name, self._settings.servers)}` creates it",
+                    f"topic {name} does not exist: "
+                    + missing_topic_remedy(name, self._settings.servers),
                 )
         partitions = tuple(each for topic in existing for each in partitions_of(topic))
         ends: dict[TopicIdPartition, int] = yield ListOffsets(partitions, LATEST)

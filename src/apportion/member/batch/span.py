@@ -10,6 +10,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from apportion.readable import MAX_QUOTED, shortened
 from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.uuids import uuid_text
 
@@ -19,6 +20,7 @@ FORMAT_WITH_QUESTIONS = 3
 RENAMED = {"asks": "question", "nameless": "unclaimed"}
 """Keys of format 2, which had questions and unclaimed partitions, too, and those of format 3."""
 KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
+MAX_DIGITS = 10  # of a partition, an int32
 UNCLAIMED_KEYS = ("id", "sinks", "topics", "unclaimed", "v")
 QUESTION_KEYS = ("id", "question", "sinks", "topics", "unclaimed", "v")
 
@@ -237,8 +239,10 @@ def _require_keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
 
 
 def _parse_partition(topic: str, number: str) -> int:
-    if not number.isascii() or not number.isdigit() or str(int(number)) != number:
-        raise SpanError(f"{number!r} is not a partition of topic {topic!r}")
+    # Longer texts are no partition of Kafka's, and int() takes only so many digits.
+    is_number = len(number) <= MAX_DIGITS and number.isascii() and number.isdigit()
+    if not is_number or str(int(number)) != number:
+        raise SpanError(f"{shortened(number, MAX_QUOTED)!r} is not a partition of topic {topic!r}")
     return int(number)
 
 

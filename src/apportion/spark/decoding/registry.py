@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 
 from confluent_kafka.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient
@@ -11,6 +12,15 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from apportion.spark.decoding.errors import RegistryError
 
 LATEST = "latest"
+OTHER_SUBJECT = (
+    "see that the name of the subject is right (for the values of a topic it is mostly the topic's "
+    "with -value) and that the version is registered there"
+)
+OTHER_REGISTRY = "give decode the registry with which the records were written"
+UNREACHABLE = "see that it runs and can be reached from this host, or give another url"
+LOGIN = "give decode the login of somebody who may read there, as basic.auth.user.info"
+REMEDIES: dict[int, str] = {HTTPStatus.UNAUTHORIZED: LOGIN, HTTPStatus.FORBIDDEN: LOGIN}
+SEE_ITS_LOG = "see the log of the registry"
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,16 +61,15 @@ class SchemaRegistry:
             return self.client.get_version(subject, version)
         except Exception as error:  # the client raises those of its HTTP library, too
             number = LATEST if version is None else version
-            raise RegistryError(
-                f"{self._what(error)}: no schema of subject {subject!r}, version {number}"
-            ) from None
+            what = f"no schema of subject {subject!r}, version {number}"
+            raise self._error(error, what, OTHER_SUBJECT) from None
 
     def by_id(self, schema_id: int) -> Schema:
         """Return the schema of that id. Raises RegistryError."""
         try:
             return self.client.get_schema(schema_id)
         except Exception as error:
-            raise RegistryError(f"{self._what(error)}: no schema of id {schema_id}") from None
+            raise self._error(error, f"no schema of id {schema_id}", OTHER_REGISTRY) from None
 
     def references(self, schema: Schema) -> list[Schema]:
         """Return the schemas that a schema names, in its order. Raises RegistryError."""
@@ -69,13 +78,23 @@ class SchemaRegistry:
             for each in schema.references or ()
         ]
 
-    def _what(self, error: Exception) -> str:
-        """Return which registry has failed, and how."""
+    def _error(self, error: Exception, what: str, if_unknown: str) -> RegistryError:
+        """Return which registry has failed and how, what is missing, and what to do.
+
+        if_unknown: the remedy where the registry answers that it does not have it.
+        """
         if isinstance(error, RegistryError):
-            return str(error)
-        if isinstance(error, SchemaRegistryError):
-            return f"the schema registry {self.url} says {error.error_code}: {error.error_message}"
-        return f"the schema registry {self.url} cannot be asked ({type(error).__name__}: {error})"
+            return error
+        registry = f"the schema registry {self.url}"
+        if not isinstance(error, SchemaRegistryError):
+            kind = type(error).__name__
+            return RegistryError(
+                f"{registry} cannot be asked ({kind}: {error}): {what}; {UNREACHABLE}"
+            )
+        said = f"{registry} says {error.error_code}: {str(error.error_message).removesuffix('.')}"
+        remedy = REMEDIES.get(error.http_status_code, SEE_ITS_LOG)
+        unknown = error.http_status_code == HTTPStatus.NOT_FOUND
+        return RegistryError(f"{said}: {what}; {if_unknown if unknown else remedy}")
 
 
 @lru_cache(maxsize=8)
@@ -83,4 +102,7 @@ def _client(settings: tuple[tuple[str, Any], ...]) -> SchemaRegistryClient:
     try:
         return SchemaRegistryClient(dict(settings))
     except ValueError as error:
-        raise RegistryError(f"the schema registry's settings are wrong: {error}") from None
+        raise RegistryError(
+            f"the schema registry's settings are wrong: {error}; give its URL, or settings of "
+            "confluent_kafka.schema_registry.SchemaRegistryClient"
+        ) from None

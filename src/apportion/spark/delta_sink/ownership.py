@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable
 
-from apportion.client.cluster import Cluster
 from apportion.client.cluster_answers import ANSWERS
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
@@ -18,18 +17,19 @@ from apportion.member.batch.fences import LostOffsets
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
     AnotherSink,
+    claims_without,
     refuse_other_sinks,
     sink_names,
     sinks_of,
 )
 from apportion.readable import readable
 from apportion.rules import run_rule
+from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
 
-CALL_TIMEOUT_MS = 5_000
 MAX_QUOTED_CHARS = 200  # how much of an offset's metadata an error shows
 
 
@@ -99,7 +99,7 @@ def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
     The source refuses the query, too, once the writer has reported its sink.
     """
     # A connection of its own, as below.
-    cluster = Cluster(options.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=options.security)
+    cluster = cluster_of(options)
     try:
         partitions = run_rule(
             options.topics.find_partitions(options.assigned),
@@ -110,12 +110,7 @@ def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
         return  # load() has asked the same: what has changed since, the query says
     finally:
         cluster.close()
-    # A query may have several sinks, with a writer for each.
-    foreign = {
-        partition: committed
-        for partition, committed in stored.items()
-        if sink not in (sinks_of(committed.metadata) or (sink,))
-    }
+    foreign = {partition: stored[partition] for partition in claims_without(sink, stored)}
     try:
         refuse_other_sinks((sink,), foreign)
     except AnotherSink as refused:
@@ -132,7 +127,7 @@ def fetch_group_progress(
     if not reading.bootstrap:
         return OffsetAndMetadata(None), None
     # A connection of its own: the writer runs in the driver, the member in another process.
-    cluster = Cluster(reading.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=reading.security)
+    cluster = cluster_of(reading)
     try:
         return cluster.committed_offsets(reading.group, [partition])[
             partition

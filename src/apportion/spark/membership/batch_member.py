@@ -12,7 +12,6 @@ import logging
 from typing import ClassVar
 from uuid import uuid4
 
-from apportion.client.cluster import Cluster
 from apportion.client.cluster_answers import matching_topics
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
@@ -36,6 +35,7 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
+from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.membership.client_ids import member_client_id
 from apportion.spark.membership.fixed_assignment import FixedAssignment
 from apportion.spark.monitoring.rebalance_lines import GroupName, RebalanceLines
@@ -69,12 +69,7 @@ class BatchMember(RuleDriver):
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
-        self.cluster = Cluster(
-            options.bootstrap,
-            client_id=member_client_id(options),
-            timeout_ms=options.request_timeout_ms,
-            security=options.security,
-        )
+        self.cluster = cluster_of(options, client_id=member_client_id(options))
         self._membership = self._new_membership()
         self.planner = BatchPlanner(
             BatchGroup(

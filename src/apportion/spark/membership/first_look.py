@@ -6,7 +6,6 @@
 import logging
 
 from apportion.client import cluster_answers
-from apportion.client.cluster import Cluster
 from apportion.client.cluster_answers import ClusterAnswers
 from apportion.drive.notes import log_note
 from apportion.machine import Note
@@ -15,6 +14,7 @@ from apportion.member.batch.first_look import FirstLook
 from apportion.member.records.queries import FetchRecords
 from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import run_rule
+from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.options.stream import SourceOptions
 
 log = logging.getLogger("apportion.spark")
@@ -22,12 +22,7 @@ log = logging.getLogger("apportion.spark")
 
 def look_at_cluster(options: SourceOptions) -> None:
     """Raise MembershipFailed if no query with these options can begin."""
-    cluster = Cluster(
-        options.bootstrap,
-        client_id=options.client_id,
-        timeout_ms=options.request_timeout_ms,
-        security=options.security,
-    )
+    cluster = cluster_of(options)
     look = FirstLook(
         options.group,
         options.bootstrap,

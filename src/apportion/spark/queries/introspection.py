@@ -13,12 +13,15 @@ from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.spark.errors import NotWritable
+from apportion.spark.options.stream import CLIENT_ID_PREFIX
 from apportion.spark.options.values import PREFIX
 from apportion.spark.queries.stateless import refuse_state
 from apportion.spark.versions import refuse_available_now
 
 GROUP_OPTION = "kafka.group.id"
 BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
+CLIENT_ID_OPTION = "kafka.client.id"
+EXPLANATION_TIMEOUT_MS = 5_000
 PROTOCOL_OPTION = "kafka.security.protocol"
 
 
@@ -26,13 +29,22 @@ class SourceReading(NamedTuple):
     """One apportion source of a query: its group, and what the current batch reads of it.
 
     bootstrap: its brokers, as host:port with commas between; "" in tests without a cluster.
-    security: how they are reached.
+    security, client_id: how they are reached, and by what name.
     """
 
     group: str
     span: Span
     bootstrap: str = ""
     security: ClientSecurity = PLAINTEXT
+    client_id: str = ""
+
+    @property
+    def request_timeout_ms(self) -> int:
+        """The time limit of a writer's request, whatever the source's.
+
+        The answer only explains an error that the writer has already: that must not wait.
+        """
+        return EXPLANATION_TIMEOUT_MS
 
 
 def is_classic_session(session: SparkSession | None) -> bool:
@@ -131,7 +143,8 @@ def readings(execution: Any) -> list[SourceReading]:
         if options.containsKey(GROUP_OPTION) and offset.isDefined():
             span = parse_span(offset.get().json())
             group, bootstrap = options.get(GROUP_OPTION), options.get(BOOTSTRAP_OPTION)
-            sources.append(SourceReading(group, span, bootstrap, _security(options)))
+            client_id = options.get(CLIENT_ID_OPTION) or CLIENT_ID_PREFIX + group
+            sources.append(SourceReading(group, span, bootstrap, _security(options), client_id))
     if not sources:
         raise NotWritable(
             'this query does not read from format("apportion"), so nothing says which '

@@ -55,6 +55,7 @@ class PlannedBatchFile:
         self._load = load
         self._group = options.group
         # No password lies in a file: the writer of a secured cluster goes without an address.
+        self._client_id = options.client_id
         self._bootstrap = options.bootstrap if options.security == PLAINTEXT else ""
         self._file: IO[str] | None = None
         self._expected: Span | None = None
@@ -74,7 +75,12 @@ class PlannedBatchFile:
         # planned one, Spark replays the last batch of its log.
         if not self._load or self._expected not in (None, span):
             return
-        batch = {"bootstrap": self._bootstrap, "group": self._group, "span": span.to_json()}
+        batch = {
+            "bootstrap": self._bootstrap,
+            "client_id": self._client_id,
+            "group": self._group,
+            "span": span.to_json(),
+        }
         try:
             directory = create_directory()
             if self._file is None:
@@ -165,7 +171,12 @@ def _read_or_none(path: Path) -> "SourceReading | None":
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 batch: dict[str, Any] = json.load(file)
-                return SourceReading(batch["group"], parse_span(batch["span"]), batch["bootstrap"])
+                return SourceReading(
+                    batch["group"],
+                    parse_span(batch["span"]),
+                    batch["bootstrap"],
+                    client_id=batch["client_id"],
+                )
     except FileNotFoundError:  # the source has just ended
         pass
     return None

@@ -14,17 +14,17 @@ from types import FrameType
 from typing import Any, Self
 
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.processes.plain_errors import reason_of
 from apportion.spark.queries.checkpoints import warn_of_query
 from apportion.spark.queries.java_shutdown import JavaShutdown
 from apportion.spark.queries.spark_query import SparkQuery
-from apportion.spark.queries.stopping import stop_in_time
+from apportion.spark.queries.stopping import await_end, stop_in_time
 
 RUN_TIMEOUT_S = 25.0  # Kubernetes kills what still runs 30 s after SIGTERM, unless it is told else
-POLL_INTERVAL_S: Any = 0.2  # PySpark's annotation wants an int, its code takes a float
+POLL_INTERVAL_S = 0.2
 STDERR = 2  # the file descriptor
 STOPPED, FAILED, KILLED = 0, 1, 128  # exit codes; the number of the signal is added to the last
 
@@ -77,7 +77,7 @@ def _run(queries: Sequence[SparkQuery], timeout_s: float) -> int:
         while not (signals.numbers or shutdown.has_begun or _failed(queries)):
             if not any(query.isActive for query in queries):
                 break
-            _wait(queries)
+            await_end(queries, POLL_INTERVAL_S)
         if shutdown.has_begun and not signals.numbers:
             log.warning(
                 "Spark's Java process is told to end: the batch that runs is finished first, for "
@@ -107,16 +107,6 @@ def advised(reason: str) -> str:
     if "[CONCURRENT_STREAM_LOG_UPDATE]" in reason:
         return f"{reason.rstrip('.')}. {OWN_CHECKPOINT}"
     return reason
-
-
-def _wait(queries: Sequence[SparkQuery]) -> None:
-    """Wait a moment for the end of the first query that runs."""
-    for query in queries:
-        if query.isActive:
-            # The failure is read afterwards, from the query.
-            with suppress(StreamingQueryException):
-                query.awaitTermination(POLL_INTERVAL_S)
-            return
 
 
 def _failed(queries: Sequence[SparkQuery]) -> list[SparkQuery]:

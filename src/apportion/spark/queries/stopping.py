@@ -17,6 +17,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic, sleep
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
 
 from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.spark.monitoring.log_lines import log_like_spark, rebalance_log
@@ -63,7 +66,7 @@ def stop_in_time(
             waiting = [each for each in waiting if not each.is_at_rest()]
             if not waiting or is_urgent() or monotonic() > deadline_s:
                 break
-            sleep(POLL_INTERVAL_S)
+            await_end([each.query for each in waiting], POLL_INTERVAL_S)
         for each in waiting:
             log.warning(
                 "%s: the batch that runs %s: it is interrupted, and its records are read again",
@@ -81,6 +84,20 @@ def stop_in_time(
     return all(results) and not waiting
 
 
+def await_end(queries: Sequence[SparkQuery], timeout_s: float) -> None:
+    """Wait for the end of the first query that runs, for `timeout_s` at the most.
+
+    The end of a batch is no event of Spark's: who waits for that looks again after this.
+    """
+    timeout: Any = timeout_s  # PySpark's annotation wants an int, its code takes a float
+    for query in queries:
+        if query.isActive:
+            # A failure is read afterwards, from the query.
+            with suppress(StreamingQueryException):
+                query.awaitTermination(timeout)
+            return
+
+
 class StoppingQuery:
     """One query on its way from running to stopped.
 
@@ -88,14 +105,14 @@ class StoppingQuery:
     """
 
     def __init__(self, query: SparkQuery) -> None:
-        self._query = query
+        self.query = query
         self._asked: set[str] = set()  # ids of the checkpoints whose sources were asked
         self._cannot_ask = False
         self.name = f"query {query.name or query.id}"
 
     def ask(self) -> None:
         """Ask each source that is known by now to plan no further batch."""
-        if not self._query.isActive:
+        if not self.query.isActive:
             return
         try:
             self._write_requests()
@@ -112,11 +129,11 @@ class StoppingQuery:
 
     def is_at_rest(self) -> bool:
         """Return whether no batch runs, and none will."""
-        if not self._query.isActive:
+        if not self.query.isActive:
             return True
         if self._asked and all(map(stop_requests.answer_or_none, sorted(self._asked))):
             return True
-        status = self._query.status
+        status = self.query.status
         if self._asked:
             return not status["isTriggerActive"]
         # Its sources have no id yet, so this run has planned no batch, or is at its first one; or
@@ -125,10 +142,10 @@ class StoppingQuery:
 
     def end(self) -> None:
         """Let Spark end the query."""
-        if self._query.isActive:
+        if self.query.isActive:
             # Once more, as the request now says which batch was committed last.
             self.ask()
-            self._query.stop()
+            self.query.stop()
 
     def await_answers(self, is_urgent: Callable[[], bool]) -> None:
         """Wait until the sources have said what they did; log what is missing."""
@@ -137,6 +154,8 @@ class StoppingQuery:
             if is_urgent() or monotonic() > deadline_s:
                 log.warning("%s: its source has not said that it left the group", self.name)
                 break
+            # Spark's awaitTermination knows no more: the query has ended, and its source writes a
+            # file in a process of its own. Nothing of Python's library waits for a file.
             sleep(POLL_INTERVAL_S)
         if any(answer is not None and not answer.is_committed for answer in answers):
             log.warning(
@@ -149,7 +168,7 @@ class StoppingQuery:
     def has_ended_in_order(self) -> bool:
         """Return whether the sources have committed the last batch and left."""
         in_order = all(answer is not None and answer.is_in_order for answer in self._answers())
-        return in_order and not self._cannot_ask and self._query.exception() is None
+        return in_order and not self._cannot_ask and self.query.exception() is None
 
     def take_back(self) -> None:
         """Remove the requests: a query that was not ended goes on."""
@@ -161,8 +180,8 @@ class StoppingQuery:
 
     def _write_requests(self) -> None:
         """Write what is to be asked of each source, and keep it fresh. Raises OSError."""
-        requests = {each: StopRequest() for each in planned_checkpoints(self._query)}
-        requests |= {span.id: StopRequest(span) for span in committed_spans(self._query)}
+        requests = {each: StopRequest() for each in planned_checkpoints(self.query)}
+        requests |= {span.id: StopRequest(span) for span in committed_spans(self.query)}
         for checkpoint_id, request in requests.items():
             if checkpoint_id not in self._asked:
                 # A source that was slow to end may have answered when nobody listened any more.

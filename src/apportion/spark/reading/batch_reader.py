@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from apportion.client import cluster_answers
-from apportion.client.cluster import Cluster
 from apportion.client.cluster_answers import ClusterAnswers
 from apportion.drive.notes import log_note
 from apportion.errors import Refused, Unanswerable
@@ -20,6 +19,7 @@ from apportion.machine import Note
 from apportion.member.batch.bounded_read import ReadRefused, read_ranges
 from apportion.member.batch.retry_limits import remedy
 from apportion.rules import run_rule
+from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.batch_read import BatchOptions
 from apportion.spark.processes.plain_errors import without_traceback
@@ -42,12 +42,7 @@ class BatchReader(DataSourceReader):
 
     def _planned_tasks(self) -> Sequence[InputPartition]:
         options = self._options
-        cluster = Cluster(
-            options.bootstrap,
-            client_id=options.client_id,
-            timeout_ms=options.request_timeout_ms,
-            security=options.security,
-        )
+        cluster = cluster_of(options)
         try:
             span = run_rule(
                 read_ranges(options.read),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pyspark.sql.datasource import InputPartition
 
 from apportion.member.batch.span import Span
+from apportion.spark.connections.clusters import ClusterOptions, ConnectionSettings, cluster_of
+from apportion.spark.connections.kept_open import KeptOpen
 from apportion.spark.options.task_limits import MOST_TASKS, NO_LIMITS, TaskLimits
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.topics import TopicIdPartition
@@ -23,32 +25,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from apportion.client.cluster import Cluster
-    from apportion.security.client_security import ClientSecurity
 
 OFFSETS_A_TASK = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
 # mode Spark does not retry a task, so that its failure would end the query.
 READ_TIMEOUT_MS = 120_000
+CLUSTERS_OF_A_WORKER = 8
+"""Of so many queries, or names of clients, a Python worker keeps the connections for reading."""
+WORKER_CLUSTERS: "KeptOpen[ConnectionSettings, Cluster]" = KeptOpen(
+    CLUSTERS_OF_A_WORKER, cluster_of
+)
 
 
-class TaskOptions(Protocol):
+class TaskOptions(ClusterOptions, Protocol):
     """The options of a stream or of a batch read that a task needs."""
-
-    @property
-    def bootstrap(self) -> str:
-        """The brokers as host:port, with commas between."""
-
-    @property
-    def security(self) -> "ClientSecurity":
-        """TLS and SASL."""
-
-    @property
-    def client_id(self) -> str:
-        """The name that brokers log."""
-
-    @property
-    def request_timeout_ms(self) -> int:
-        """The time limit of a request with its retries."""
 
     @property
     def fail_on_data_loss(self) -> bool:
@@ -166,8 +156,7 @@ def read_task(task: TaskSlices, options: TaskOptions) -> "Iterator[pa.RecordBatc
     Raises DataLoss where records are gone, unless failOnDataLoss is false.
     """
     # Shared by the tasks of a Python worker, which Spark reuses: connections outlive the task.
-    cluster = _cluster(options)
-    with without_traceback():
+    with without_traceback(), WORKER_CLUSTERS.using(ConnectionSettings.of(options)) as cluster:
         for part in task.slices:
             yield from _read_slice(cluster, part, options)
 
@@ -190,27 +179,3 @@ def _read_slice(
             before_offset=part.end,
             include_headers=options.include_headers,
         )
-
-
-_clusters: "dict[tuple[int, str, str, int, ClientSecurity], Cluster]" = {}
-
-
-def _cluster(options: TaskOptions) -> "Cluster":
-    """Return the connections of this Python worker, created once in each process.
-
-    Spark forks its Python workers, and a connection must not be shared with the parent: hence the
-    process id in the key.
-    """
-    bootstrap, client_id, timeout_ms = (
-        options.bootstrap,
-        options.client_id,
-        options.request_timeout_ms,
-    )
-    key = (os.getpid(), bootstrap, client_id, timeout_ms, options.security)
-    if key not in _clusters:
-        from apportion.client.cluster import Cluster
-
-        _clusters[key] = Cluster(
-            bootstrap, client_id=client_id, timeout_ms=timeout_ms, security=options.security
-        )
-    return _clusters[key]

@@ -6,12 +6,12 @@ that is full.
 """
 
 import logging
-import os
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from apportion.spark.connections.kept_open import KeptOpen
 from apportion.spark.options.topic_write import TopicWriterOptions
 from apportion.spark.topic_sink.producer_security import producer_security
 from apportion.spark.topic_sink.records import NotWritten, OutgoingRecord
@@ -164,33 +164,5 @@ def _new_producer(options: TopicWriterOptions, callbacks: Mapping[str, Any]) -> 
         raise NotWritten(f"librdkafka cannot be set up with these options: {why}") from None
 
 
-_producers: dict[tuple[int, TopicWriterOptions], TopicProducer] = {}
-"""By process and options, in the order of their last use.
-
-Spark forks its Python workers, and a producer must not be shared with the parent.
-"""
-
-
-def worker_producer(options: TopicWriterOptions) -> TopicProducer:
-    """Return the producer of this Python worker for these options, made once in each process."""
-    process = os.getpid()
-    producer = _producers.pop((process, options), None)
-    if producer is None:
-        producer = TopicProducer(options)
-        while len(_producers) >= PRODUCERS_OF_A_WORKER:
-            owner, last_used = next(iter(_producers))
-            _drop(owner, last_used)
-    _producers[process, options] = producer
-    return producer
-
-
-def forget_producer(options: TopicWriterOptions) -> None:
-    """Have the next task with these options begin with a producer of its own, after a failure."""
-    _drop(os.getpid(), options)
-
-
-def _drop(process: int, options: TopicWriterOptions) -> None:
-    producer = _producers.pop((process, options), None)
-    # The connections of the parent's are the parent's to close.
-    if producer is not None and process == os.getpid():
-        producer.close()
+PRODUCERS = KeptOpen(PRODUCERS_OF_A_WORKER, TopicProducer)
+"""The producers of a Python worker, by the options of the write."""

@@ -1,11 +1,13 @@
 """Look-ups of the topics that a write names: a missing one is said at once, and none is created."""
 
-from apportion.client.cluster import Cluster
 from apportion.errors import Refused, Unanswerable
+from apportion.member.batch.retry_limits import remedy
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.metadata_cache import MetadataCache
-from apportion.member.missing_topic import create_command
+from apportion.member.missing_topic import missing_topic_remedy
 from apportion.rules import Rule
+from apportion.spark.connections.clusters import cluster_of
+from apportion.spark.connections.kept_open import KeptOpen
 from apportion.spark.options.topic_write import TopicWriterOptions
 from apportion.spark.topic_sink.records import NotWritten
 from apportion.spark.topic_sink.unwritten_records import topic_sentence
@@ -21,12 +23,7 @@ class WritableTopics:
     def __init__(self, options: TopicWriterOptions) -> None:
         """Connect with the first look-up. Raises ValueError for certificates of no use."""
         self._timeout_ms = options.delivery_timeout_ms
-        self._cluster = Cluster(
-            options.bootstrap,
-            client_id=options.client_id,
-            timeout_ms=options.request_timeout_ms,
-            security=options.security,
-        )
+        self._cluster = cluster_of(options)
         self._counts: dict[str, int] = {}
 
     def require(self, topic: str, partition: int = -1, *, is_patient: bool = True) -> None:
@@ -58,11 +55,12 @@ class WritableTopics:
         except Refused as refusal:
             raise NotWritten(topic_sentence(topic, refusal)) from None
         except Unanswerable as outage:
-            raise NotWritten(f"topic {topic}: no broker of {at} has answered: {outage}") from None
+            text = f"topic {topic}: no broker of {at} has answered: {outage}{remedy(outage)}"
+            raise NotWritten(text) from None
         if found is None:
             raise NotWritten(
-                f"topic {topic} does not exist at {at}, and a write creates none: see that its "
-                f"name is right, or create it by `{create_command(topic, at)}`"
+                f"topic {topic} does not exist at {at}, and a write creates none: "
+                + missing_topic_remedy(topic, at)
             )
         return found.partitions
 
@@ -78,22 +76,5 @@ def _topics(metadata: MetadataCache, topic: str, *, is_patient: bool) -> Rule[To
             yield PauseBeforeRetry(outage)
 
 
-_planners: dict[tuple[int, TopicWriterOptions], WritableTopics] = {}
-"""By process and options, the one that was used last as the last."""
-
-
-def planner_topics(process: int, options: TopicWriterOptions) -> WritableTopics:
-    """Return the look-ups of this process, which plans writes, for these options.
-
-    Those that were not used for the longest time are closed where there would be too many.
-    """
-    key = process, options
-    topics = _planners.pop(key, None) or WritableTopics(options)
-    _planners[key] = topics
-    while len(_planners) > QUERIES_OF_A_PLANNER:
-        oldest = next(iter(_planners))
-        unused = _planners.pop(oldest)
-        # The connections of the process that this one was forked from are that one's to close.
-        if oldest[0] == process:
-            unused.close()
-    return topics
+PLANNED_TOPICS = KeptOpen(QUERIES_OF_A_PLANNER, WritableTopics)
+"""The look-ups of a process that plans writes, by the options of the write."""

@@ -6,7 +6,6 @@ records, and fails with the first that they do not; so a batch of a stream is co
 records are in their topics.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from itertools import chain
@@ -23,7 +22,7 @@ from pyspark.sql.types import StructType
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.topic_write import TopicWriterOptions
 from apportion.spark.processes.plain_errors import without_traceback
-from apportion.spark.topic_sink.producer import forget_producer, worker_producer
+from apportion.spark.topic_sink.producer import PRODUCERS
 from apportion.spark.topic_sink.records import (
     ColumnPlaces,
     NotWritten,
@@ -33,7 +32,7 @@ from apportion.spark.topic_sink.records import (
     records_of_rows,
 )
 from apportion.spark.topic_sink.unwritten_records import NO_LIBRARY
-from apportion.spark.topic_sink.writable_topics import planner_topics
+from apportion.spark.topic_sink.writable_topics import PLANNED_TOPICS
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamWriter
@@ -83,7 +82,8 @@ def _checked(
     if find_spec("confluent_kafka") is None:
         raise NotWritten(NO_LIBRARY)
     if parsed.topic is not None:
-        planner_topics(os.getpid(), parsed).require(parsed.topic, is_patient=is_patient)
+        with PLANNED_TOPICS.using(parsed) as topics:
+            topics.require(parsed.topic, is_patient=is_patient)
     return parsed, columns
 
 
@@ -116,10 +116,11 @@ class TopicStreamWriter(StreamWriter):
 def _write(records: Iterable[OutgoingRecord], options: TopicWriterOptions) -> WriterCommitMessage:
     """Write the records of one task, in an executor."""
     log_like_spark()
-    with without_traceback():
+    with without_traceback(), PRODUCERS.using(options) as producer:
         try:
-            worker_producer(options).write(records)
+            producer.write(records)
         except BaseException:
-            forget_producer(options)
+            # After a failure it is of no use any more.
+            PRODUCERS.discard(options)
             raise
         return WriterCommitMessage()
