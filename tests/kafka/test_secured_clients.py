@@ -190,7 +190,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         Code.SSL_HANDSHAKE_FAILED,
         TLS + "its certificate, CN=broker, is for kafka.example.com, and not for the host "
         "'127.0.0.1': name the broker as its certificate does, or set "
-        "ssl.endpoint.identification.algorithm to none",
+        "ssl_endpoint_identification_algorithm to none",
     ),
     (
         "expired",
