@@ -33,7 +33,12 @@ def refuse_unfit_table(
         if attempt is not None:
             attempt.missing_columns(columns)
     except (DeltaError, OSError) as error:
-        raise NotWritable(f"the Delta table {table} cannot be opened: {error}") from None
+        # Below it delta-rs may print the frames of its own code.
+        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        raise NotWritable(
+            f"the Delta table {table} cannot be opened: {reason}; restore what is damaged or "
+            "cannot be read, or give the Delta writer another path"
+        ) from None
     path = local_table_or_none(table)
     if path is not None:
         _refuse_unwritable(table, path, is_new=attempt is None)
