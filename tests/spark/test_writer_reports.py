@@ -169,3 +169,16 @@ def test_a_source_that_went_back_as_far_as_it_could_is_not_sent_back_again(
         batch(writer, (0, 7, 9))
     assert stored(path) == every((0, 0, 5)) + ([] if fail_on_data_loss else every((0, 7, 9)))
     handover.delete_reports(sorted_span("a", {}))
+
+
+def test_an_option_that_is_set_later_decides_on_the_next_batch(path: str) -> None:
+    writer = Writer(path)
+    batch(writer, (0, 0, 5))
+    writer.fail_on_data_loss = False
+    batch(writer, (0, 7, 9))
+    assert stored(path) == every((0, 0, 5), (0, 7, 9))
+    writer.fail_on_data_loss, writer.rewind = True, True
+    batch(writer, (0, 11, 12))
+    span = sorted_span("a", {P0: (11, 12)})
+    assert handover.read_reports(span).rewind == {P0: 9}
+    handover.delete_reports(span)

@@ -24,7 +24,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from apportion.spark.delta_sink.batch_admission import FencePolicy, app_id_of
+from apportion.spark.delta_sink.batch_admission import AskedRewinds, FencePolicy, app_id_of
 from apportion.spark.delta_sink.connect_query import ConnectQuery
 from apportion.spark.delta_sink.files import (
     SOURCE_COLUMNS,
@@ -110,7 +110,7 @@ class Writer:
         self.adopt, self.rewind = adopt, rewind
         self.attempts = attempts
         self.sink = table_name(self.table)
-        self._policy = self._new_policy()
+        self._rewinds: AskedRewinds = {}
         self._checked_runs: set[str] = set()  # run ids of the queries known to keep no state
         self._written: tuple[str, int] | None = None  # run id and batch id of the last batch
         self._cleaning = DailyCleaning(self.table, self.storage_options)
@@ -122,9 +122,11 @@ class Writer:
             refuse_unfit_local_table(self.table, SOURCE_COLUMNS)
             handover.require_directory(self.sink)
 
-    def _new_policy(self) -> FencePolicy:
+    def _policy(self) -> FencePolicy:
+        # New for each use: a program may have changed the options meanwhile.
         return FencePolicy(
             self.sink,
+            self._rewinds,
             fail_on_data_loss=self.fail_on_data_loss,
             adopt=self.adopt,
             rewind=self.rewind,
@@ -234,7 +236,7 @@ class Writer:
         # has added belong to the table.
         uncommitted.forget_committed(attempt)
         try:
-            admission = self._policy.admit(sources, attempt)
+            admission = self._policy().admit(sources, attempt)
             files = (
                 uncommitted.fit_to_fences(admission.windows)
                 if admission.fences
@@ -276,7 +278,7 @@ class Writer:
         Without rewinds, report only where the span names other sinks than this one alone: the
         source then waits for a report of each.
         """
-        self._policy.record_rewinds(reading, rewinds)
+        self._policy().record_rewinds(reading, rewinds)
         sinks = reading.span.sinks
         if rewinds or (sinks is not None and sinks != (self.sink,)):
             handover.write_report(reading.span, self.sink, adopt=self.adopt, rewind=rewinds)
@@ -286,7 +288,7 @@ class Writer:
         return {
             **self.__dict__,
             "_checked_runs": set(),
-            "_policy": self._new_policy(),
+            "_rewinds": {},
             "_written": None,
             "_cleaning": DailyCleaning(self.table, self.storage_options),
             "_connect_query": None,

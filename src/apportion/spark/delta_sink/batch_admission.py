@@ -39,17 +39,29 @@ class Rewind(NamedTuple):
     rewind_offset: int
 
 
+AskedRewinds = dict[tuple[str, TopicIdPartition, int], tuple[int, int]]
+"""By group, partition and fence: the offset range of the batch that went back to the fence."""
+
+
 class FencePolicy:
     """The rule by which one writer admits batches: its table's fences, and the user's options.
 
-    sink: the table's name. fail_on_data_loss, adopt, rewind: the writer's.
+    sink: the table's name. asked: the rewinds that the writer has asked for; they are added there.
+    fail_on_data_loss, adopt, rewind: the writer's.
     """
 
-    def __init__(self, sink: str, *, fail_on_data_loss: bool, adopt: bool, rewind: bool) -> None:
+    def __init__(
+        self,
+        sink: str,
+        asked: AskedRewinds,
+        *,
+        fail_on_data_loss: bool,
+        adopt: bool,
+        rewind: bool,
+    ) -> None:
         self._sink, self._fail_on_data_loss = sink, fail_on_data_loss
         self._adopts, self._may_rewind = adopt, rewind
-        # By group, partition and fence: the offset range of the batch that went back to the fence.
-        self._rewinds: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
+        self._asked = asked
 
     def admit(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
         """Admit each partition's offset range of the batch, by the fences of this snapshot."""
@@ -100,7 +112,7 @@ class FencePolicy:
                 self._may_rewind
                 and rewind_offset is not None
                 and can_rewind
-                and self._rewinds.get((reading.group, partition, rewind_offset)) in (None, bounds)
+                and self._asked.get((reading.group, partition, rewind_offset)) in (None, bounds)
             ):
                 return Rewind(rewind_offset)
             if self._fail_on_data_loss:
@@ -118,7 +130,7 @@ class FencePolicy:
     ) -> None:
         """Record that the source is asked to go back to these fences, and log it."""
         for partition, fence in rewinds.items():
-            self._rewinds[reading.group, partition, fence] = reading.span.ranges[partition]
+            self._asked[reading.group, partition, fence] = reading.span.ranges[partition]
             log.warning(
                 "group %s: %s goes back to offset %d, which is what %s has",
                 reading.group,
