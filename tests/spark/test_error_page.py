@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -114,11 +115,44 @@ def test_a_message_that_is_not_the_pages_fails() -> None:
         assert_on_page("an address without a port", "write each broker as host")
 
 
+NOT_TO_CATCH = {
+    "BatchNotLeft": "the source raises it",
+    "CommitConflict": "the writer catches it",
+    "NotWritten": "tasks raise it",
+    "PlainError": "above others",
+    "SparkTooOld": "import apportion.spark raises it",
+    "StopRequested": "the source catches it",
+    "UndecodableRecord": "tasks raise it",
+}
+
+
+def errors_of_spark() -> set[str]:
+    """The names of the classes of errors that a module of apportion.spark defines."""
+    found = set[str]()
+    for path in (SPARK := Path(apportion.spark.__file__).parent).rglob("*.py"):
+        if any(isinstance(node, ast.ClassDef) for node in ast.parse(path.read_text()).body):
+            parts = path.relative_to(SPARK).with_suffix("").parts
+            module = importlib.import_module(".".join(("apportion.spark", *parts)))
+            found.update(
+                name
+                for name, value in vars(module).items()
+                if isinstance(value, type)
+                and issubclass(value, Exception)
+                and value.__module__ == module.__name__
+            )
+    return found
+
+
+def test_a_program_can_import_every_error_that_can_reach_it() -> None:
+    public = {name for name in apportion.spark.__all__ if name in errors_of_spark()}
+    assert errors_of_spark() - public == set(NOT_TO_CATCH)
+
+
 def test_the_page_names_every_error_that_a_program_may_catch() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", PAGE.read_text(), re.M)
     public = {name: getattr(apportion.spark, name) for name in apportion.spark.__all__}
     errors = [name for name, found in public.items() if inspect.isclass(found)]
     errors.remove("PrometheusListener")
-    assert sorted(name for name, _ in rows) == errors
+    assert sorted(name for name, _ in rows) == sorted(errors)
     for name, base in rows:
         assert issubclass(public[name], getattr(builtins, base)), name

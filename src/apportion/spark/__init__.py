@@ -18,15 +18,18 @@ from apportion.spark.versions import refuse_old_spark
 from apportion.spark.workers_python import use_this_python
 
 if TYPE_CHECKING:
-    from apportion.member.batch.data_loss import DataLoss
     from apportion.member.batch.fences import LostOffsets
     from apportion.member.group_claims import AnotherSink
     from apportion.spark import delta, seeds
     from apportion.spark.decoding.columns import decode
     from apportion.spark.decoding.errors import RegistryError, UnsupportedSchema
+    from apportion.spark.delta_sink.connect_query import ConnectRefused
+    from apportion.spark.delta_sink.shared_directory import TableNotShared
     from apportion.spark.errors import NotWritable
     from apportion.spark.monitoring.prometheus_listener import PrometheusListener
     from apportion.spark.options.values import OptionError
+    from apportion.spark.processes.private_files import NoPrivateDirectory
+    from apportion.spark.queries.plan_text import PlanNotShown
     from apportion.spark.queries.running import run
     from apportion.spark.queries.stateless import StatefulQuery, guard
     from apportion.spark.queries.stopping import stop
@@ -38,13 +41,16 @@ else:
         __name__,
         {
             "AnotherSink": "apportion.member.group_claims",
-            "DataLoss": "apportion.member.batch.data_loss",
+            "ConnectRefused": "apportion.spark.delta_sink.connect_query",
             "LostOffsets": "apportion.member.batch.fences",
+            "NoPrivateDirectory": "apportion.spark.processes.private_files",
             "NotWritable": "apportion.spark.errors",
             "OptionError": "apportion.spark.options.values",
+            "PlanNotShown": "apportion.spark.queries.plan_text",
             "PrometheusListener": "apportion.spark.monitoring.prometheus_listener",
             "RegistryError": "apportion.spark.decoding.errors",
             "StatefulQuery": "apportion.spark.queries.stateless",
+            "TableNotShared": "apportion.spark.delta_sink.shared_directory",
             "UnsupportedSchema": "apportion.spark.decoding.errors",
             "UnsupportedTrigger": "apportion.spark.versions",
             "decode": "apportion.spark.decoding.columns",
@@ -66,13 +72,16 @@ use_this_python(
 
 __all__ = [
     "AnotherSink",
-    "DataLoss",
+    "ConnectRefused",
     "LostOffsets",
+    "NoPrivateDirectory",
     "NotWritable",
     "OptionError",
+    "PlanNotShown",
     "PrometheusListener",
     "RegistryError",
     "StatefulQuery",
+    "TableNotShared",
     "UnsupportedSchema",
     "UnsupportedTrigger",
     "decode",
