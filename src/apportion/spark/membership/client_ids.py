@@ -4,7 +4,7 @@ import os
 import re
 import socket
 
-from apportion.spark.options.stream import CLIENT_ID_PREFIX, SourceOptions
+from apportion.spark.options.stream import SourceOptions, client_id_of
 
 HOST_CHARS = 63  # the longest label of a host's name
 
@@ -15,7 +15,7 @@ def member_client_id(options: SourceOptions) -> str:
     The name has the host and the process id of the driver's Java process, which starts the process
     that calls this. It is new with each start: metrics and quotas by client id need the option.
     """
-    default = CLIENT_ID_PREFIX + options.group
+    default = client_id_of(None, options.group)
     if options.client_id != default:
         return options.client_id
     host = re.sub(r"[^\w.-]", "-", socket.gethostname().partition(".")[0])[:HOST_CHARS]

@@ -292,7 +292,7 @@ class SourceOptions:
             session_timeout_ms=value_of("kafka.session.timeout.ms"),
             heartbeat_interval_ms=value_of("kafka.heartbeat.interval.ms"),
             metadata_max_age_ms=value_of("kafka.metadata.max.age.ms"),
-            client_id=values.get("kafka.client.id") or CLIENT_ID_PREFIX + group,
+            client_id=client_id_of(values.get("kafka.client.id"), group),
             rebalance_timeout_ms=value_of("kafka.max.poll.interval.ms"),
             request_timeout_ms=value_of("kafka.request.timeout.ms"),
             starting=starting,
@@ -326,6 +326,11 @@ class SourceOptions:
             "heartbeat_interval_ms": self.heartbeat_interval_ms,
             "metadata_interval_ms": self.metadata_max_age_ms,
         }
+
+
+def client_id_of(given: str | None, group: str) -> str:
+    """Return the name of a query's connections. given: its option kafka.client.id."""
+    return given or CLIENT_ID_PREFIX + group
 
 
 def task_limits(value_of: Callable[[str], Any]) -> TaskLimits:

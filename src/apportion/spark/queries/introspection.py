@@ -13,7 +13,7 @@ from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.spark.errors import NotWritable
-from apportion.spark.options.stream import CLIENT_ID_PREFIX
+from apportion.spark.options.stream import client_id_of
 from apportion.spark.options.values import PREFIX
 from apportion.spark.queries.stateless import refuse_state
 from apportion.spark.versions import refuse_available_now
@@ -143,7 +143,7 @@ def readings(execution: Any) -> list[SourceReading]:
         if options.containsKey(GROUP_OPTION) and offset.isDefined():
             span = parse_span(offset.get().json())
             group, bootstrap = options.get(GROUP_OPTION), options.get(BOOTSTRAP_OPTION)
-            client_id = options.get(CLIENT_ID_OPTION) or CLIENT_ID_PREFIX + group
+            client_id = client_id_of(options.get(CLIENT_ID_OPTION), group)
             sources.append(SourceReading(group, span, bootstrap, _security(options), client_id))
     if not sources:
         raise NotWritable(
