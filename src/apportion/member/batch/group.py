@@ -48,10 +48,10 @@ class TopicReader(NamedTuple):
 class BatchGroup:
     """A batch planner's group. topics: those that its member subscribes to.
 
-    classic_session_ms: the session timeout of a
-    member that speaks the classic protocol, as its group then probably does; None for one of the
-    consumer protocol. is_balanced: False for a reader without a membership, whose partitions are
-    given once and for all. servers: the brokers as the user gave them, for commands in texts.
+    classic_session_ms: the session timeout of a member that speaks the classic protocol, as its
+    group then probably does; None for one of the consumer protocol. is_balanced: False for a reader
+    without a membership, whose partitions are given once and for all. servers: the brokers as the
+    user gave them, for commands in texts.
     """
 
     def __init__(

@@ -54,8 +54,8 @@ class PlannedBatchFile:
         """Note whose batches they will be. load: as `load_id` returned it."""
         self._load = load
         self._group = options.group
-        # No password lies in a file: the writer of a secured cluster goes without an address.
         self._client_id = options.client_id
+        # No password lies in a file: the writer of a secured cluster goes without an address.
         self._bootstrap = options.bootstrap if options.security == PLAINTEXT else ""
         self._file: IO[str] | None = None
         self._expected: Span | None = None

@@ -31,7 +31,7 @@ OFFSETS_A_TASK = 100_000
 # mode Spark does not retry a task, so that its failure would end the query.
 READ_TIMEOUT_MS = 120_000
 CLUSTERS_OF_A_WORKER = 8
-"""Of so many queries, or names of clients, a Python worker keeps the connections for reading."""
+"""The most clusters (by options and client id) whose connections a Python worker keeps."""
 WORKER_CLUSTERS: "KeptOpen[ConnectionSettings, Cluster]" = KeptOpen(
     CLUSTERS_OF_A_WORKER, cluster_of
 )
