@@ -3,6 +3,8 @@
 import os
 from contextlib import suppress
 
+import pytest
+
 from apportion.spark.connections.kept_open import KeptOpen
 
 
@@ -93,3 +95,19 @@ def test_a_forked_process_opens_its_own_and_closes_none_of_its_parent() -> None:
         os._exit(0 if seen == (False, 1, 0, 0) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert used(doors, "a") is of_parent
+
+
+def test_a_use_that_begins_with_a_failed_close_of_another_value_has_ended() -> None:
+    class Jammed(Door):
+        def close(self) -> None:
+            super().close()
+            if self.name == "jammed":
+                raise OSError("jammed")
+
+    doors = KeptOpen[str, Door](1, Jammed)
+    used(doors, "jammed")
+    with pytest.raises(OSError, match="jammed"):
+        used(doors, "a")
+    kept = used(doors, "a")
+    used(doors, "b")
+    assert kept.times_closed == 1

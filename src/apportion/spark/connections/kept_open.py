@@ -9,7 +9,8 @@ them, and does not drop them either, as that could end them, too.
 """
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
@@ -37,9 +38,25 @@ class KeptOpen(Generic[K, V]):
         self._of_parents: list[dict[K, _Entry[V]]] = []
         self._lock = Lock()
 
-    def using(self, key: K) -> "_Use[K, V]":
-        """Return a context manager of the key's value, which is not closed meanwhile."""
-        return _Use(self, key)
+    @contextmanager
+    def using(self, key: K) -> Iterator[V]:
+        """Have the key's value, which is not closed meanwhile."""
+        with self._lock:
+            self._leave_to_parent()
+            entry = self._kept.pop(key, None) or _Entry(self._opened(key))
+            entry.users += 1
+            self._kept[key] = entry
+            surplus = self._surplus()
+        try:
+            _close(surplus)
+            yield entry.value
+        finally:
+            with self._lock:
+                entry.users -= 1
+                unused = self._surplus()
+                if not entry.users and entry not in self._kept.values() and entry not in unused:
+                    unused.append(entry)  # it was discarded
+            _close(unused)
 
     def discard(self, key: K) -> None:
         """Have the next use of the key begin with a new value; close this one once it is unused."""
@@ -49,28 +66,6 @@ class KeptOpen(Generic[K, V]):
             is_unused = entry is not None and not entry.users
         if entry is not None and is_unused:
             entry.value.close()
-
-    def begin_use(self, key: K) -> "_Entry[V]":
-        """Return the entry of the key, with one user more."""
-        with self._lock:
-            self._leave_to_parent()
-            entry = self._kept.pop(key, None) or _Entry(self._opened(key))
-            entry.users += 1
-            self._kept[key] = entry
-            surplus = self._surplus()
-        for each in surplus:
-            each.value.close()
-        return entry
-
-    def end_use(self, entry: "_Entry[V]") -> None:
-        """Take note that the entry has one user less; close what is not kept any more."""
-        with self._lock:
-            entry.users -= 1
-            unused = self._surplus()
-            if not entry.users and entry not in self._kept.values() and entry not in unused:
-                unused.append(entry)  # it was discarded
-        for each in unused:
-            each.value.close()
 
     def _surplus(self) -> "list[_Entry[V]]":
         """Remove what is beyond the bound and unused, and return it."""
@@ -92,15 +87,7 @@ class _Entry(Generic[V]):
         self.value, self.users = value, 0
 
 
-class _Use(Generic[K, V]):
-    """The context manager of one use."""
-
-    def __init__(self, kept: KeptOpen[K, V], key: K) -> None:
-        self._kept, self._key = kept, key
-
-    def __enter__(self) -> V:
-        self._entry = self._kept.begin_use(self._key)
-        return self._entry.value
-
-    def __exit__(self, *_: object) -> None:
-        self._kept.end_use(self._entry)
+def _close(entries: list[_Entry[V]]) -> None:
+    """Close the values of entries that are kept no more."""
+    for each in entries:
+        each.value.close()
