@@ -48,7 +48,7 @@ class Frame:
         self.sparkSession = self
         self._rows, self._meanwhile = rows, meanwhile
 
-    def mapInArrow(self, function: Callable[..., Any], schema: str) -> Self:
+    def mapInArrow(self, function: Callable[..., Any], schema: StructType) -> Self:
         batches = list(function(iter([self._rows] if self._rows.num_rows else [])))
         self._report = pa.Table.from_batches(batches, REPORT)
         return self

@@ -7,7 +7,7 @@ its `state info`, whatever its name.
 import re
 from contextlib import redirect_stdout
 from io import StringIO
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from apportion.spark.errors import PlainError
 
@@ -33,6 +33,13 @@ REFERENCE = "CTERelationRef"  # to what the plan has once, as CTERelationDef
 
 class PlanNotShown(PlainError, RuntimeError):
     """Spark has printed a part of the plan only."""
+
+
+class Explained(Protocol):
+    """A query, or a frame."""
+
+    def explain(self, extended: bool, /) -> None:
+        """Print the plan, and the logical ones with it where `extended`."""
 
 
 class PrintedPlan(NamedTuple):
@@ -71,7 +78,7 @@ class PrintedPlan(NamedTuple):
         return self.text.partition(ANALYZED)[2].partition(OPTIMIZED)[0]
 
 
-def printed_plan(plan_owner: Any) -> PrintedPlan:
+def printed_plan(plan_owner: Explained) -> PrintedPlan:
     """Return the plan of a query or a frame; raise PlanNotShown where Spark has cut it off."""
     # There is no public way but this to have it as a text.
     with redirect_stdout(StringIO()) as printed:

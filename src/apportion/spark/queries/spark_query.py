@@ -39,6 +39,9 @@ class SparkQuery(Protocol):
     def awaitTermination(self, timeout: int, /) -> bool | None:
         """Wait for the end, for so many seconds; return whether the query has ended."""
 
+    def explain(self, extended: bool, /) -> None:
+        """Print the plan of the last batch, and the logical ones with it where `extended`."""
+
     def stop(self) -> None:
         """End the query, and interrupt its batch."""
 
