@@ -357,8 +357,7 @@ def test_a_checkpoint_is_a_directory(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_table_is_one_that_the_writer_can_write_to(cluster: Cluster, tmp_path: Path) -> None:
-    names = ("plain", "partitioned", "files", "unfit", "damaged")
-    plain, partitioned, files, unfit, damaged = (str(tmp_path / name) for name in names)
+    plain, partitioned, files, unfit, damaged = (f"{tmp_path}/{number}" for number in range(5))
     rows = pa.table({"topic": ["t"], "partition": pa.array([0], pa.int32()), "value": ["v"]})
     write_deltalake(plain, rows)
     write_deltalake(unfit, pa.table({"offset": [0], "partition": [0]}))
@@ -385,9 +384,8 @@ def test_a_table_is_one_that_the_writer_can_write_to(cluster: Cluster, tmp_path:
     )
     for path, said in zip((partitioned, unfit, damaged, files), refused, strict=True):
         assert looked_at(cluster, "--table", path)["table"] == ["failed", said, None]
-    assert looked_at(cluster, "--table", "s3://bucket/t")["table"] == [
-        *("skipped", "s3://bucket/t is not on this machine, so it was not looked at", None)
-    ]
+    elsewhere = ["skipped", "s3://bucket/t is not on this machine, so it was not looked at", None]
+    assert looked_at(cluster, "--table", "s3://bucket/t")["table"] == elsewhere
 
 
 # as lines
