@@ -260,10 +260,16 @@ def test_errors_name_the_options_of_each_dialect() -> None:
         "kafka.sasl.mechanism",
         "kafka.ssl.truststore.location",
         "kafka.ssl.endpoint.identification.algorithm",
+        "kafka.ssl.keystore.location",
+        "kafka.ssl.keystore.certificate.chain",
+        "kafka.ssl.keystore.key",
     )
     assert client_security({"sasl_mechanisms": None}).names == OptionNames(
         "security_protocol",
         "sasl_mechanism",
         "ssl_ca_location",
         "ssl_endpoint_identification_algorithm",
+        "ssl_keystore_location",
+        "ssl_certificate_location",
+        "ssl_key_location",
     )

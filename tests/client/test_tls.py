@@ -59,10 +59,8 @@ def identity(issued: Issued, password: str | None = None) -> ClientIdentity:
     [
         (
             None,
-            "the broker wants a client certificate (mTLS): the options of a client certificate "
-            "are ssl_certificate_location and ssl_key_location in Python; "
-            "ssl.keystore.certificate.chain and ssl.keystore.key, or ssl.keystore.location, in a "
-            "--command-config; and these in Spark, with kafka. before them",
+            "the broker wants a client certificate (mTLS): set ssl.keystore.certificate.chain and "
+            "ssl.keystore.key, or ssl.keystore.location",
         ),
         (
             identity(FOREIGNER),

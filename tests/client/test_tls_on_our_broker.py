@@ -96,10 +96,8 @@ def test_a_consumer_without_tls_is_told_that_a_listener_speaks_it(
     [
         (
             {},
-            "the broker wants a client certificate (mTLS): the options of a client certificate "
-            "are ssl_certificate_location and ssl_key_location in Python; "
-            "ssl.keystore.certificate.chain and ssl.keystore.key, or ssl.keystore.location, in a "
-            "--command-config; and these in Spark, with kafka. before them",
+            "the broker wants a client certificate (mTLS): set ssl_certificate_location and "
+            "ssl_key_location, or ssl_keystore_location",
         ),
         (
             {

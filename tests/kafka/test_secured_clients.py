@@ -205,9 +205,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         {},
         Code.SSL_HANDSHAKE_FAILED,
         TLS + "the broker does not accept this client's certificate, or wants one and has got none "
-        "(mTLS): the options of a client certificate are ssl_certificate_location and "
-        "ssl_key_location in Python; ssl.keystore.certificate.chain and ssl.keystore.key, or "
-        "ssl.keystore.location, in a --command-config; and these in Spark, with kafka. before them",
+        "(mTLS): set ssl_certificate_location and ssl_key_location, or ssl_keystore_location",
     ),
     (
         "password",

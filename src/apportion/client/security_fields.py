@@ -99,7 +99,11 @@ class SecurityFields:
 
     def option_names(self) -> OptionNames:
         """Return how this dialect, or its user, calls the options that later errors name."""
-        return OptionNames(*map(self.name, OptionNames._fields))
+        suffix = "location" if "certificate_location" in self._names else "pem"
+        meanings = {"certificate": f"certificate_{suffix}", "key": f"key_{suffix}"}
+        return OptionNames(
+            *(self.name(meanings.get(field, field)) for field in OptionNames._fields)
+        )
 
     def given(self, field: str) -> GivenOption:
         """Return an option that was given."""

@@ -16,11 +16,7 @@ NO_TLS = (
     "it speaks no TLS: set {protocol} to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or "
     "SASL_SSL"
 )
-OWN_CERTIFICATE = (
-    "the options of a client certificate are ssl_certificate_location and ssl_key_location in "
-    "Python; ssl.keystore.certificate.chain and ssl.keystore.key, or ssl.keystore.location, in a "
-    "--command-config; and these in Spark, with kafka. before them"
-)
+OWN_CERTIFICATE = "set {certificate} and {key}, or {keystore_location}"
 # By the reason that OpenSSL gives. An alert is what the broker says of us.
 REASONS = {
     "WRONG_VERSION_NUMBER": NO_TLS,
@@ -112,7 +108,7 @@ def _why_or_none(
     ):
         return None
     known = REASONS.get(error.reason or "")
-    return openssl_words(error) if known is None else known.format(protocol=names.protocol)
+    return openssl_words(error) if known is None else known.format(**names._asdict())
 
 
 def openssl_words(error: ssl.SSLError) -> str:

@@ -101,12 +101,16 @@ class OptionNames(NamedTuple):
     """The names of a client's options, as its user writes them: for the sentences of errors.
 
     The fields are meanings of `SecurityFields`; the defaults are the names of Kafka's own clients.
+    certificate, key: of PEM files where the client has such options, else of the PEM itself.
     """
 
     protocol: str = "security.protocol"
     mechanism: str = "sasl.mechanism"
     ca_location: str = "ssl.truststore.location"
     endpoint_identification: str = "ssl.endpoint.identification.algorithm"
+    keystore_location: str = "ssl.keystore.location"
+    certificate: str = "ssl.keystore.certificate.chain"
+    key: str = "ssl.keystore.key"
 
 
 KAFKA_NAMES = OptionNames()
