@@ -263,6 +263,9 @@ def test_errors_name_the_options_of_each_dialect() -> None:
         "kafka.ssl.keystore.location",
         "kafka.ssl.keystore.certificate.chain",
         "kafka.ssl.keystore.key",
+        "kafka.ssl.key.password",
+        "kafka.ssl.truststore.type",
+        "kafka.ssl.keystore.type",
     )
     assert client_security({"sasl_mechanisms": None}).names == OptionNames(
         "security_protocol",
@@ -272,4 +275,7 @@ def test_errors_name_the_options_of_each_dialect() -> None:
         "ssl_keystore_location",
         "ssl_certificate_location",
         "ssl_key_location",
+        "ssl_key_password",
+        "",
+        "",
     )

@@ -11,6 +11,8 @@ import pytest
 
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.connection_security import ConnectionSecurity
+from apportion.client.kafka_security import kafka_security
+from apportion.client.security_options import client_security
 from apportion.client.tls import tls_context
 from apportion.errors import Code, Refused
 from apportion.security.client_security import (
@@ -255,6 +257,44 @@ def faults(wrong: list[TlsSettings]) -> list[str]:
     return said
 
 
+def test_a_fault_of_a_file_names_the_options_of_the_clients_own_dialect(tmp_path: Path) -> None:
+    p12 = written(tmp_path, "me.p12", CLIENT.pkcs12("another"))
+    locked = written(tmp_path, "me.pem", CLIENT.key_pem(SECRET) + CLIENT.chain_pem())
+    python, spark = {"security_protocol": "SSL"}, {"kafka.security.protocol": "SSL"}
+    cases = [
+        (
+            client_security({**python, "ssl_certificate_location": p12}),
+            f"the client certificate: the file '{p12}' is PKCS12: give it as ssl_keystore_location",
+        ),
+        (
+            client_security({**python, "ssl_ca_location": p12}),
+            f"CA certificates: the file '{p12}' is PKCS12: make PEM of it by `openssl pkcs12 -in "
+            f"{p12} -nokeys -out {p12}.pem`",
+        ),
+        (
+            client_security({**python, "ssl_certificate_location": locked}),
+            f"the client certificate: the key of the file '{locked}' needs a password: set "
+            "ssl_key_password",
+        ),
+        (
+            kafka_security(
+                {
+                    **spark,
+                    "kafka.ssl.keystore.location": p12,
+                    "kafka.ssl.keystore.type": "PEM",
+                },
+                "kafka.",
+            ),
+            f"the client certificate: the file '{p12}' is PKCS12: set kafka.ssl.keystore.type to "
+            "PKCS12",
+        ),
+    ]
+    for security, why in cases:
+        with pytest.raises(ValueError) as refused:
+            ConnectionSecurity(security)
+        assert str(refused.value) == why
+
+
 def test_a_store_of_another_format_or_without_its_parts_is_named(tmp_path: Path) -> None:
     p12 = written(tmp_path, "me.p12", CLIENT.pkcs12("another"))
     trust = written(tmp_path, "ca.p12", AUTHORITY.trusted_pkcs12(SECRET))
@@ -284,8 +324,7 @@ def test_a_store_of_another_format_or_without_its_parts_is_named(tmp_path: Path)
         ),
         (
             TlsSettings(identity=ClientIdentity(KeyStore(location=p12))),
-            f"the client certificate: the file '{p12}' is PKCS12: set ssl.keystore.type to PKCS12; "
-            "a Consumer has ssl_keystore_location for it",
+            f"the client certificate: the file '{p12}' is PKCS12: set ssl.keystore.type to PKCS12",
         ),
         (
             TlsSettings(

@@ -30,7 +30,7 @@ class ConnectionSecurity:
     def __init__(self, security: ClientSecurity = PLAINTEXT) -> None:
         """Load certificates, keys and token functions. Raises ValueError for what cannot be."""
         self.settings = security
-        self._context = None if security.tls is None else tls_context(security.tls)
+        self._context = None if security.tls is None else tls_context(security.tls, security.names)
         self._tokens = _token_source_or_none(security.login)
 
     @property
@@ -44,7 +44,8 @@ class ConnectionSecurity:
         Raises ValueError for a file that cannot be read any more.
         """
         assert self.settings.tls is not None, "asked only after a TLS handshake"
-        return tls_context(replace(self.settings.tls, checks_certificate=False))
+        settings = replace(self.settings.tls, checks_certificate=False)
+        return tls_context(settings, self.settings.names)
 
     def encrypted(self, plain: socket.socket, host: str) -> socket.socket:
         """Return the socket after a TLS handshake, or itself where connections are plain.

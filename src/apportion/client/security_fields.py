@@ -101,9 +101,8 @@ class SecurityFields:
         """Return how this dialect, or its user, calls the options that later errors name."""
         suffix = "location" if "certificate_location" in self._names else "pem"
         meanings = {"certificate": f"certificate_{suffix}", "key": f"key_{suffix}"}
-        return OptionNames(
-            *(self.name(meanings.get(field, field)) for field in OptionNames._fields)
-        )
+        fields = (meanings.get(field, field) for field in OptionNames._fields)
+        return OptionNames(*(self.name(field) if field in self._names else "" for field in fields))
 
     def given(self, field: str) -> GivenOption:
         """Return an option that was given."""

@@ -46,7 +46,7 @@ SPEAKS_TLS = (
 )
 
 
-def tls_context(settings: TlsSettings) -> ssl.SSLContext:
+def tls_context(settings: TlsSettings, names: OptionNames = KAFKA_NAMES) -> ssl.SSLContext:
     """Return the context of a client's TLS connections.
 
     Raises ValueError, in a sentence, for a file that cannot be read or used.
@@ -59,10 +59,10 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     what = "CA certificates"
     try:
-        trust(context, settings.trusted, ssl.Purpose.SERVER_AUTH)
+        trust(context, settings.trusted, ssl.Purpose.SERVER_AUTH, names)
         what = "the client certificate"
         if settings.identity is not None:
-            load_identity(context, settings.identity.certificate, settings.identity.key)
+            load_identity(context, settings.identity.certificate, settings.identity.key, names)
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from None
     return context

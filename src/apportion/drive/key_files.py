@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from apportion.exports import install_command
+from apportion.security.client_security import KAFKA_NAMES, OptionNames
 from apportion.security.key_stores import KeyStore, StoreKind
 
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -24,11 +25,7 @@ JKS = (
     "-importkeystore -srckeystore {0} -destkeystore {0}.p12 -deststoretype PKCS12` and set the "
     "type of the store to PKCS12"
 )
-PKCS12_REMEDIES = {
-    "ssl.truststore.type": ", or make PEM of it by `openssl pkcs12 -in {0} -nokeys -out {0}.pem`",
-    "ssl.keystore.type": "; a Consumer has ssl_keystore_location for it",
-}
-"""What to do about a PKCS12 file where PEM is expected, by the option that says what it is."""
+MAKE_PEM = "make PEM of it by `openssl pkcs12 -in {0} -nokeys -out {0}.pem`"
 CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 JKS_MAGICS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 """How a file of JKS begins, and one of JCEKS."""
@@ -37,12 +34,29 @@ PFX_VERSION = b"\x02\x01\x03"
 LONGEST_TAG_BYTES = 6
 
 
-def trust(context: ssl.SSLContext, trusted: KeyStore | None, purpose: ssl.Purpose) -> None:
+def ca_advice(names: OptionNames = KAFKA_NAMES) -> str:
+    """Return what to do about a PKCS12 file where CA certificates in PEM are expected."""
+    return f"set {names.ca_type} to PKCS12, or {MAKE_PEM}" if names.ca_type else MAKE_PEM
+
+
+def keystore_advice(names: OptionNames = KAFKA_NAMES) -> str:
+    """Return what to do about a PKCS12 file where certificate or key in PEM are expected."""
+    if names.keystore_type:
+        return f"set {names.keystore_type} to PKCS12"
+    return f"give it as {names.keystore_location}"
+
+
+def trust(
+    context: ssl.SSLContext,
+    trusted: KeyStore | None,
+    purpose: ssl.Purpose,
+    names: OptionNames = KAFKA_NAMES,
+) -> None:
     """Trust the CA certificates of a store, or those of the system. Errors: ValueError."""
     if trusted is None:
         context.load_default_certs(purpose)
         return
-    text = pem_of(trusted, "ssl.truststore.type")
+    text = pem_of(trusted, ca_advice(names))
     try:
         context.load_verify_locations(cadata=text.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError):
@@ -59,21 +73,26 @@ def trusted_certificates(trusted: KeyStore | None) -> list[bytes]:
     return context.get_ca_certs(binary_form=True)
 
 
-def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore | None) -> None:
+def load_identity(
+    context: ssl.SSLContext,
+    certificate: KeyStore,
+    key: KeyStore | None,
+    names: OptionNames = KAFKA_NAMES,
+) -> None:
     """Have the context show this certificate. key: None if it is in the same store.
 
     Errors: ValueError.
     """
     key = key or certificate
-    chain = pem_of(certificate, "ssl.keystore.type")
+    chain = pem_of(certificate, keystore_advice(names))
     is_one = (key.location, key.text) == (certificate.location, certificate.text)
-    secret = b"" if is_one else pem_of(key, "ssl.keystore.type")
+    secret = b"" if is_one else pem_of(key, keystore_advice(names))
     if b"CERTIFICATE-----" not in chain:
         raise ValueError(f"{_named(certificate)} has no certificate")
     if b" PRIVATE KEY-----" not in chain + secret:
         raise ValueError(f"{_named(key)} has no private key")
     if b"ENCRYPTED" in chain + secret and key.password is None:
-        raise ValueError(f"the key of {_named(key)} needs a password: set ssl.key.password")
+        raise ValueError(f"the key of {_named(key)} needs a password: set {names.key_password}")
     # What PKCS12 had was decrypted already. The empty password keeps OpenSSL from asking the
     # terminal for one.
     password = "" if b"ENCRYPTED" not in chain + secret else key.password or ""
@@ -81,16 +100,18 @@ def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore 
         try:
             context.load_cert_chain(path, password=password)
         except (ssl.SSLError, OSError) as error:
-            raise ValueError(_identity_fault(error, certificate, key)) from None
+            raise ValueError(_identity_fault(error, certificate, key, names)) from None
 
 
 def certificates_of(store: KeyStore) -> list[bytes]:
     """Return the certificates of a store, in DER and in their order. Errors: ValueError."""
-    text = pem_of(store, "ssl.keystore.type").decode("ascii", "ignore")
+    text = pem_of(store, keystore_advice()).decode("ascii", "ignore")
     return [ssl.PEM_cert_to_DER_cert(each) for each in CERTIFICATE.findall(text)]
 
 
-def _identity_fault(error: OSError, certificate: KeyStore, key: KeyStore) -> str:
+def _identity_fault(
+    error: OSError, certificate: KeyStore, key: KeyStore, names: OptionNames
+) -> str:
     """Return why a certificate and its key cannot be used."""
     if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
         if (key.location, key.text) == (certificate.location, certificate.text):
@@ -98,7 +119,7 @@ def _identity_fault(error: OSError, certificate: KeyStore, key: KeyStore) -> str
         return f"{_named(key)} has a key that does not belong to {_named(certificate)}"
     if key.password is None:
         return f"certificate or key of {_named(key)} cannot be read: one of them is damaged"
-    return f"the key of {_named(key)} cannot be read: see that ssl.key.password is right"
+    return f"the key of {_named(key)} cannot be read: see that {names.key_password} is right"
 
 
 @contextmanager
@@ -114,8 +135,11 @@ def _named(store: KeyStore) -> str:
     return f"the file {store.location!r}" if store.location else "the PEM text"
 
 
-def pem_of(store: KeyStore, type_option: str) -> bytes:
-    """Return what a store holds as PEM. type_option: says what it is. Raises ValueError."""
+def pem_of(store: KeyStore, advice: str) -> bytes:
+    """Return what a store holds as PEM. Raises ValueError.
+
+    advice: what to do where it is PKCS12 and was not said to be; {0} is the file.
+    """
     if not store.location:
         return store.text.encode(errors="replace")
     try:
@@ -128,8 +152,7 @@ def pem_of(store: KeyStore, type_option: str) -> bytes:
         raise ValueError(f"the file {store.location!r} {JKS.format(store.location)}")
     is_pkcs12 = content[:1] == b"0" and PFX_VERSION in content[1 : LONGEST_TAG_BYTES + 3]
     if is_pkcs12 and store.kind is StoreKind.PEM:
-        remedy = PKCS12_REMEDIES[type_option].format(store.location)
-        raise ValueError(f"{_named(store)} is PKCS12: set {type_option} to PKCS12{remedy}")
+        raise ValueError(f"{_named(store)} is PKCS12: {advice.format(store.location)}")
     # Java's PEM may have a text before each part.
     is_pem = store.kind is StoreKind.PEM or (not is_pkcs12 and b"-----BEGIN " in content)
     return content if is_pem else _pem_of_pkcs12(store, content)

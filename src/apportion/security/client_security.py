@@ -101,7 +101,8 @@ class OptionNames(NamedTuple):
     """The names of a client's options, as its user writes them: for the sentences of errors.
 
     The fields are meanings of `SecurityFields`; the defaults are the names of Kafka's own clients.
-    certificate, key: of PEM files where the client has such options, else of the PEM itself.
+    certificate, key: of PEM files where the client has such options, else of the PEM itself. Empty
+    for an option that the client does not have.
     """
 
     protocol: str = "security.protocol"
@@ -111,6 +112,9 @@ class OptionNames(NamedTuple):
     keystore_location: str = "ssl.keystore.location"
     certificate: str = "ssl.keystore.certificate.chain"
     key: str = "ssl.keystore.key"
+    key_password: str = "ssl.key.password"
+    ca_type: str = "ssl.truststore.type"
+    keystore_type: str = "ssl.keystore.type"
 
 
 KAFKA_NAMES = OptionNames()

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from apportion.client.tokens import TokenSource
-from apportion.drive.key_files import CERTIFICATE, pem_of
+from apportion.drive.key_files import CERTIFICATE, ca_advice, keystore_advice, pem_of
 from apportion.security.client_security import (
     ClientIdentity,
     ClientSecurity,
+    OptionNames,
     PasswordLogin,
     TlsSettings,
     TokenLogin,
@@ -32,7 +33,7 @@ def producer_security(security: ClientSecurity) -> dict[str, Any]:
     """Return librdkafka's settings. Raises ValueError for files that cannot be read or used."""
     settings: dict[str, Any] = {"security.protocol": security.protocol.value}
     if security.tls is not None:
-        settings |= _tls(security.tls)
+        settings |= _tls(security.tls, security.names)
     match security.login:
         case PasswordLogin(mechanism, name, password):
             settings |= {
@@ -48,17 +49,17 @@ def producer_security(security: ClientSecurity) -> dict[str, Any]:
     return settings
 
 
-def _tls(tls: TlsSettings) -> dict[str, Any]:
+def _tls(tls: TlsSettings, names: OptionNames) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "enable.ssl.certificate.verification": tls.checks_certificate,
         "ssl.endpoint.identification.algorithm": "https" if tls.checks_host_name else "none",
     }
     if tls.trusted is not None:
-        settings["ssl.ca.pem"] = _certificates(tls.trusted, "ssl.truststore.type")
+        settings["ssl.ca.pem"] = _certificates(tls.trusted, ca_advice(names))
     elif (place := _system_certificates()) is not None:
         settings["ssl.ca.location"] = place
     if tls.identity is not None:
-        settings |= _identity(tls.identity)
+        settings |= _identity(tls.identity, keystore_advice(names))
     return settings
 
 
@@ -69,13 +70,13 @@ def _system_certificates() -> str | None:
     return paths.cafile or paths.capath
 
 
-def _identity(identity: ClientIdentity) -> dict[str, Any]:
+def _identity(identity: ClientIdentity, advice: str) -> dict[str, Any]:
     key = identity.key or identity.certificate
-    found = PRIVATE_KEY.search(_text(key, "ssl.keystore.type"))
+    found = PRIVATE_KEY.search(_text(key, advice))
     if found is None:
         raise ValueError("the client certificate has no private key")
     settings = {
-        "ssl.certificate.pem": _certificates(identity.certificate, "ssl.keystore.type"),
+        "ssl.certificate.pem": _certificates(identity.certificate, advice),
         "ssl.key.pem": found.group() + "\n",
     }
     if key.password is not None:
@@ -83,12 +84,12 @@ def _identity(identity: ClientIdentity) -> dict[str, Any]:
     return settings
 
 
-def _certificates(store: KeyStore, type_option: str) -> str:
-    return "".join(each + "\n" for each in CERTIFICATE.findall(_text(store, type_option)))
+def _certificates(store: KeyStore, advice: str) -> str:
+    return "".join(each + "\n" for each in CERTIFICATE.findall(_text(store, advice)))
 
 
-def _text(store: KeyStore, type_option: str) -> str:
-    return pem_of(store, type_option).decode("ascii", "ignore")
+def _text(store: KeyStore, advice: str) -> str:
+    return pem_of(store, advice).decode("ascii", "ignore")
 
 
 def _token_function(tokens: TokenSource) -> Callable[[str], tuple[Any, ...]]:
