@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from apportion.coord import records
 from apportion.coord.consumer import built_in_targets, client_targets, custom_targets
+from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
+from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.consumer.topic_layout import subscribed_topics
 from apportion.lazy_imports import lazy_module
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 else:
     assignors = lazy_module("apportion.assign.assignors")
 
+TARGET_COMPUTATIONS = (ComputeTarget, ComputeBuiltInTarget)
+"""The computations of target assignments that run beside the shard."""
 NEVER_MS = 0
 """AssignmentTimestamp of a target that was not computed."""
 
