@@ -63,6 +63,10 @@ SEARCHES = (
         5_000,
         50,
     ),
+    *(
+        Search(f"sim-large-{protocol}", SIM.format(protocol) + " --offload-size 0", full, sample)
+        for protocol, full, sample in (("consumer", 5_000, 50), ("mixed", 2_000, 20))
+    ),
     Search("sim-assignor", SIM.format("consumer") + " --assignor unreliable", 5_000, 50),
     *(
         Search(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
-from apportion.machine import Abandon, Computation, ComputeFailed
+from apportion.machine import Computation, ComputeFailed
 from apportion.topics import Topic
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
@@ -174,11 +174,37 @@ def test_the_interval_between_targets_counts_from_when_one_was_saved() -> None:
 def test_a_custom_assignor_takes_the_place_of_a_computation_under_way() -> None:
     driver = with_toy(Toy(), apportion_assignor_offload_size=0)
     driver.join("a", server_assignor="uniform")
-    first = only_computation(driver)
     driver.beat("a", 1, server_assignor="toy")
-    assert Abandon(first) in driver.actions
     driver.end_computations()
     assert beat_to_target(driver, "a", 1) == (3, {FOO: (0, 1, 2)})
+
+
+def test_a_group_that_changes_its_assignor_to_and_fro_piles_no_computations_up() -> None:
+    driver = with_toy(Toy(), apportion_assignor_offload_size=0)
+    driver.join("a", server_assignor="uniform")
+    for _ in range(3):
+        driver.beat("a", 1, server_assignor="toy")
+        driver.beat("a", 1, server_assignor="uniform")
+    built_in = [each for each in driver.computations if isinstance(each, ComputeBuiltInTarget)]
+    assert len(built_in) == 1
+    # Its result is of an epoch when the group was another; the next heartbeat begins anew.
+    driver.end_computations()
+    driver.beat("a", 1)
+    assert only_computation(driver) is not built_in[0]
+    driver.end_computations()
+    epoch, target = beat_to_target(driver, "a", 1)
+    assert (epoch, target) == (saved(driver).epoch, {FOO: (0, 1, 2)})
+
+
+def test_the_target_of_a_dead_group_keeps_its_successor_not_waiting() -> None:
+    driver = driver_with(5)
+    driver.join("a")
+    driver.join("b")
+    assert len(driver.computations) == 1
+    driver.beat("a", -1)
+    driver.beat("b", -1)
+    driver.send(DeleteGroupsRequest(groups_names=("g",)), 2)
+    assert assigned(driver.join("c")) == {FOO: (0, 1, 2)}
 
 
 def test_a_group_that_has_become_small_has_its_target_from_what_is_under_way() -> None:
@@ -200,6 +226,23 @@ def test_a_classic_member_is_told_to_rejoin_when_the_target_is_there() -> None:
     member = classic(driver, "c")
     member.act()
     member.act()
+    heartbeat = HeartbeatRequest(
+        group_id="g", member_id=member.member_id, generation_id=member.generation
+    )
+    assert driver.send(heartbeat, 4).error_code == 0
+    driver.end_computations()
+    assert driver.send(heartbeat, 4).error_code == 27  # REBALANCE_IN_PROGRESS
+
+
+def test_a_classic_member_is_not_told_to_rejoin_for_what_is_still_computed() -> None:
+    driver = make_driver(apportion_assignor_offload_size=7)
+    driver.join("a")
+    driver.join("b")
+    member = classic(driver, "c")
+    member.act()
+    member.act()  # with three members and four partitions the group is large
+    assert len(driver.computations) == 1
+    driver.beat("b", -1)  # it is small again, and what is computed is its next target
     heartbeat = HeartbeatRequest(
         group_id="g", member_id=member.member_id, generation_id=member.generation
     )

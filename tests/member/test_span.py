@@ -94,23 +94,11 @@ def test_the_json_is_the_one_of_the_design() -> None:
         unclaimed=(TopicIdPartition("flights", ID, 0), TopicIdPartition("flights", ID, 3)),
     )
     assert question.canonical_json() == (
-        '{"id":"9f3c","question":3,"sinks":null,"topics":{},"unclaimed":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","partitions":[0,3]}},"v":3}'
+        '{"asks":3,"id":"9f3c","nameless":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","partitions":[0,3]}},"sinks":null,"topics":{},"v":2}'
     )
     assert (
         Span("9f3c", {}, ("/lake",), question_number=1).canonical_json()
-        == '{"id":"9f3c","question":1,"sinks":["/lake"],"topics":{},"unclaimed":{},"v":3}'
-    )
-
-
-def test_questions_and_unclaimed_partitions_of_format_2_are_read() -> None:
-    partitions = {"flights": {"id": uuid_text(ID), "partitions": [0]}}
-    unclaimed = (TopicIdPartition("flights", ID, 0),)
-    earlier = {"id": "9f3c", "nameless": partitions, "sinks": None, "topics": {}, "v": 2}
-    assert parse_span({**earlier, "asks": 3}) == Span(
-        "9f3c", {}, question_number=3, unclaimed=unclaimed
-    )
-    assert parse_span({**earlier, "sinks": ["/lake"]}) == Span(
-        "9f3c", {}, ("/lake",), unclaimed=unclaimed
+        == '{"asks":1,"id":"9f3c","nameless":{},"sinks":["/lake"],"topics":{},"v":2}'
     )
 
 
@@ -144,7 +132,7 @@ def test_a_topic_id_is_16_bytes_in_their_only_spelling(text: str) -> None:
         ("{", "must be JSON"),
         ([], "must be a JSON object"),
         ({"t": {"0": 12}}, "exactly the keys id, topics, v, not t"),
-        ({"v": 4, "id": "", "topics": {}}, "format 4; this version reads formats 1 to 3"),
+        ({"v": 3, "id": "", "topics": {}}, "format 3; this version reads formats 1 and 2"),
         (
             {"v": 2, "id": "", "topics": {}},
             "exactly the keys id, sinks, topics, v, not id, topics, v",
@@ -159,22 +147,22 @@ def test_a_topic_id_is_16_bytes_in_their_only_spelling(text: str) -> None:
         ),
         (
             {"v": 2, "id": "", "sinks": None, "topics": {}},
-            "exactly the keys id, question, sinks, topics, unclaimed, v, not id, sinks",
+            "exactly the keys asks, id, nameless, sinks, topics, v, not id, sinks",
         ),
         (
-            {"v": 3, "id": "", "question": True, "sinks": None, "topics": {}, "unclaimed": {}},
+            {"v": 2, "asks": True, "id": "", "nameless": {}, "sinks": None, "topics": {}},
             "an integer from 1 on, not True",
         ),
         (
-            {"v": 3, "id": "", "question": 0, "sinks": None, "topics": {}, "unclaimed": {}},
+            {"v": 2, "asks": 0, "id": "", "nameless": {}, "sinks": None, "topics": {}},
             "an integer from 1 on, not 0",
         ),
         (
             {
-                "v": 3,
-                "question": 1,
+                "v": 2,
+                "asks": 1,
                 "id": "",
-                "unclaimed": {"t": {"id": ""}},
+                "nameless": {"t": {"id": ""}},
                 "sinks": None,
                 "topics": {},
             },

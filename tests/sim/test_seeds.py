@@ -81,6 +81,19 @@ def test_seeds_with_settings_of_groups_that_change_hold(protocol: str) -> None:
     assert [outcome.broken for outcome in outcomes] == [None] * 5
 
 
+@pytest.mark.parametrize("protocol", ["consumer", "mixed"])
+def test_seeds_with_targets_computed_beside_the_requests_hold(protocol: str) -> None:
+    beside, within = (
+        [
+            play(Draw(sizes={"protocol": protocol, "offload_size": size}).scenario(seed))
+            for seed in range(5)
+        ]
+        for size in (0, 10_000)
+    )
+    assert [outcome.broken for outcome in (*beside, *within)] == [None] * 10
+    assert all(a.digest != b.digest for a, b in zip(beside, within, strict=True))
+
+
 LOST_JOINS = ("lost-join", "crash", "restart", "broker-crash", "cut")
 
 

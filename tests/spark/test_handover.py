@@ -2,7 +2,6 @@
 not private.
 """
 
-import json
 import os
 import time
 from pathlib import Path
@@ -96,16 +95,3 @@ def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary: 
     with pytest.raises(NoPrivateDirectory) as refused:
         handover.require_directory("/lake")
     assert_on_page("a private directory that others may write to", refused.value)
-
-
-def test_a_report_with_the_keys_of_an_earlier_version_is_read(temporary: Path) -> None:
-    temporary.mkdir()
-    (partition,) = QUESTION.ranges
-    handover.write_report(QUESTION, "/lake", has_records=True, rewind={partition: 3})
-    (report,) = (path for path in temporary.rglob("*") if path.is_file())
-    fields = json.loads(report.read_text())
-    fields["holds"], fields["back"] = fields.pop("has_records"), fields.pop("rewind")
-    report.write_text(json.dumps(fields))
-    assert handover.read_reports(QUESTION) == WriterReport(
-        ("/lake",), has_records=True, rewind={partition: 3}
-    )

@@ -70,7 +70,7 @@ def test_an_error_in_a_sentence_loses_its_cause_and_in_sparks_process_its_traceb
             "the offset must have exactly the keys id, topics, v, not flights",
         ),
         ("garbage", "an offset must be JSON: Expecting value: line 1 column 1 (char 0)"),
-        ({"v": 4}, "this offset has format 4; this version reads formats 1 to 3: was it written"),
+        ({"v": 3}, "this offset has format 3; this version reads formats 1 and 2: was it written"),
     ],
 )
 def test_an_offset_of_another_source_is_refused_in_a_sentence(

@@ -53,7 +53,7 @@ class ComputeBuiltInTarget:
     """The computation of a group's target assignment by an assignor of the package.
 
     epoch: the group's, for which the target is. topics: those that exist and have subscribers. ids:
-    of the topics in the older targets, by number. members: in the order for assignors.
+    of all topics that the group has numbered, by number. members: in the order for assignors.
     """
 
     is_foreign: ClassVar[bool] = False
@@ -143,7 +143,19 @@ class ComputeBuiltInTarget:
         )
 
 
-def is_large(turn: Turn, group: ConsumerGroup) -> bool:
+def comes_later(turn: Turn, group: ConsumerGroup) -> bool:
+    """Return whether the group's next target is computed beside the shard."""
+    # What is under way first: meanwhile every heartbeat comes here, and the size costs time in
+    # proportion to the topics.
+    return is_under_way(group) or _is_large(turn, group)
+
+
+def is_under_way(group: ConsumerGroup) -> bool:
+    """Return whether a target is computed whose result the group waits for."""
+    return isinstance(group.live.target_under_way, ComputeBuiltInTarget)
+
+
+def _is_large(turn: Turn, group: ConsumerGroup) -> bool:
     """Return whether the group's target takes so long that it is computed beside the shard."""
     # A classic group that was upgraded before its first generation: until it has a target, its
     # members could only be told epoch 0, which stands for a join.
@@ -156,11 +168,9 @@ def is_large(turn: Turn, group: ConsumerGroup) -> bool:
 
 def renew(turn: Turn, group: ConsumerGroup, assignor: str) -> None:
     """Compute the target assignment for the group's epoch and save it, or begin to."""
-    # Before anything that costs time in proportion to the group: while a target is under way, every
-    # heartbeat comes here.
-    if group.group_id in turn.computing[ComputeBuiltInTarget]:
+    if is_under_way(group):
         return
-    if is_large(turn, group):
+    if _is_large(turn, group):
         begin(turn, group, assignor)
     else:
         computation = _computation(turn, group, assignor)
@@ -177,7 +187,7 @@ def begin(turn: Turn, group: ConsumerGroup, assignor: str) -> None:
 
 def save_target(turn: Turn, computation: ComputeBuiltInTarget, result: TargetRecords) -> None:
     """Save the targets that were computed beside the shard, of those who are members still."""
-    group = _end(turn, computation)
+    group = custom_targets.waiting_group_or_none(turn, computation)
     if group is None:
         return
     members = computation.members
@@ -195,7 +205,7 @@ def save_target(turn: Turn, computation: ComputeBuiltInTarget, result: TargetRec
 
 def keep_target(turn: Turn, computation: ComputeBuiltInTarget, why: str) -> None:
     """Keep the older targets of a group after the computation of the next one has failed."""
-    group = _end(turn, computation)
+    group = custom_targets.waiting_group_or_none(turn, computation)
     if group is not None:
         custom_targets.note_failure(
             turn,
@@ -206,11 +216,13 @@ def keep_target(turn: Turn, computation: ComputeBuiltInTarget, why: str) -> None
         )
 
 
-def abandon_if_under_way(turn: Turn, group: ConsumerGroup) -> None:
-    """Wait no longer for the group's computation, if there is one."""
-    under_way = turn.under_way_or_none(ComputeBuiltInTarget, group.group_id)
-    if under_way is not None:
-        turn.abandon(under_way.computation)
+def drop_if_under_way(group: ConsumerGroup) -> None:
+    """Have the result of the group's computation dropped when it comes, if there is one.
+
+    The shard goes on to wait for it: the thread computes it in any case, and a group that changes
+    its assignors to and fro begins no further one until it is there.
+    """
+    if is_under_way(group):
         group.live.target_under_way = None
 
 
@@ -224,16 +236,6 @@ def _computation(turn: Turn, group: ConsumerGroup, assignor: str) -> ComputeBuil
         ids=tuple(group.saved.units.ids),
         members=asked_members(group),
     )
-
-
-def _end(turn: Turn, computation: ComputeBuiltInTarget) -> ConsumerGroup | None:
-    """Forget a computation that has ended; return its group, or None if it is another by now."""
-    group = turn.ledger.consumer_group_or_none(computation.group_id)
-    # By identity: a group that was deleted and created again begins anew with its epochs.
-    if group is None or group.live.target_under_way is not computation:
-        return None
-    group.live.target_under_way = None
-    return group
 
 
 def _save(

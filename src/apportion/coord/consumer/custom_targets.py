@@ -35,6 +35,7 @@ from apportion.coord.consumer.target_computation import (
 )
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
+from apportion.machine import Computation
 from apportion.topics import Topic
 
 TARGET = "target"
@@ -186,6 +187,11 @@ def retry_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
 def _end(turn: Turn, computation: ComputeTarget) -> ConsumerGroup | None:
     """Forget a computation that has ended; return its group, or None if it is another by now."""
     turn.deadlines.disarm((TARGET, computation.group_id))
+    return waiting_group_or_none(turn, computation)
+
+
+def waiting_group_or_none(turn: Turn, computation: Computation) -> ConsumerGroup | None:
+    """Return the group that waits for a result which has come, and waits no more; None if none."""
     group = turn.ledger.consumer_group_or_none(computation.group_id)
     # By identity: a group that was deleted and created again begins anew with its epochs.
     if group is None or group.live.target_under_way is not computation:

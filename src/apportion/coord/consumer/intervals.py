@@ -47,16 +47,12 @@ A classic member of a consumer group sends heartbeats at an interval of its own,
 
 from typing import Any
 
-from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
 from apportion.coord.consumer.client_targets import is_passed_over
 from apportion.coord.consumer.expressions import ResolveExpressions, refresh_wait_ms
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.target_computation import ComputeTarget
-from apportion.coord.consumer.targets import target_wait_ms
+from apportion.coord.consumer.targets import TARGET_COMPUTATIONS, target_wait_ms
 from apportion.coord.turn import Turn
-
-TARGETS = (ComputeTarget, ComputeBuiltInTarget)
 
 
 def book_next_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> int:
@@ -125,7 +121,7 @@ def _target_ms_or_none(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMe
         return None
     if group.live.chosen is not None:
         return _after_as_long_again(turn.now.mono_ms, group.live.chosen.since_ms)
-    return _end_ms_or_none(turn, group, TARGETS, target_wait_ms(turn, group))
+    return _end_ms_or_none(turn, group, TARGET_COMPUTATIONS, target_wait_ms(turn, group))
 
 
 def _may_renew(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:

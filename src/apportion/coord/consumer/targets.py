@@ -1,4 +1,4 @@
-"""The target assignment of a consumer group: when it is due, the assignor's call, what is saved.
+"""The target assignment of a consumer group: when it is due, and who computes it.
 
 A group computes at most one target in `group.consumer.assignment.interval.ms` (KIP-1263): what
 changes meanwhile bumps the group epoch and waits, so a thousand members that join within a second
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from apportion.coord import records
 from apportion.coord.consumer import built_in_targets, client_targets, custom_targets
+from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
+from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.consumer.topic_layout import subscribed_topics
 from apportion.lazy_imports import lazy_module
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 else:
     assignors = lazy_module("apportion.assign.assignors")
 
+TARGET_COMPUTATIONS = (ComputeTarget, ComputeBuiltInTarget)
+"""The computations of target assignments that run beside the shard."""
 NEVER_MS = 0
 """AssignmentTimestamp of a target that was not computed."""
 
@@ -40,7 +44,7 @@ def is_target_due(turn: Turn, group: ConsumerGroup) -> bool:
 def target_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
     """Return how long it takes until the group may compute a target again (KIP-1263).
 
-    The longer of two waits counts: for the interval, and after a failure of a custom assignor.
+    The longer of two waits counts: for the interval, and after a computation that has failed.
     A group without a target does not wait, nor one that was loaded since its last target: what
     Kafka compares with the wall clock of the record must not depend on a clock that can be set.
     """
@@ -64,7 +68,7 @@ def has_newer_target(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMemb
     return (
         is_target_due(turn, group)
         and assignor_of(turn, group) in assignors.ASSIGNORS
-        and not built_in_targets.is_large(turn, group)
+        and not built_in_targets.comes_later(turn, group)
     )
 
 
@@ -85,7 +89,7 @@ def renew_target(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
     agreed = group.saved.client_assignor
     if agreed is not None:
         custom_targets.abandon_if_under_way(turn, group)
-        built_in_targets.abandon_if_under_way(turn, group)
+        built_in_targets.drop_if_under_way(group)
         client_targets.choose_if_none(turn, group, agreed, member_id)
         return
     name = assignor_of(turn, group)
@@ -102,7 +106,7 @@ def begin_target_if_due(turn: Turn, group: ConsumerGroup) -> None:
     name = assignor_of(turn, group)
     if name not in assignors.ASSIGNORS:
         _begin_custom_target(turn, group, name)
-    elif built_in_targets.is_large(turn, group):
+    elif built_in_targets.comes_later(turn, group):
         renew_built_in_target(turn, group, name)
 
 
@@ -119,8 +123,8 @@ def save_target_of_nobody(turn: Turn, group: ConsumerGroup) -> None:
 
     It was not computed, so the first member that comes does not wait for the interval.
     """
-    # What a custom assignor still computes would take the epoch of the targets back: it is dropped
-    # when it comes. It is not abandoned, so that groups which come and go cannot pile them up.
+    # What is still computed would take the epoch of the targets back: it is dropped when it comes.
+    # It is not abandoned, so that groups which come and go cannot pile computations up.
     group.live.target_under_way = None
     group.live.target_computed_ms = None
     turn.emit(records.assignment_epoch(group.group_id, group.saved.epoch, NEVER_MS))
@@ -153,7 +157,7 @@ def _begin_custom_target(turn: Turn, group: ConsumerGroup, name: str) -> None:
     """Have a custom assignor compute a target assignment beside the shard, unless it does so."""
     # The members do not agree any more, whether this may begin at once or has to wait.
     client_targets.forget(turn, group)
-    built_in_targets.abandon_if_under_way(turn, group)
+    built_in_targets.drop_if_under_way(group)
     # Before anything that costs time in proportion to the group: every heartbeat comes here.
     if not custom_targets.may_begin(turn, group):
         return

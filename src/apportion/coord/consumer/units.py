@@ -1,8 +1,8 @@
 """Partitions as integers, and the table of their owners: a group's assignments in arrays.
 
-A unit is one int: the number of its topic, shifted, plus the partition. Topics are numbered in the
-order in which the group's records first name them, so a unit means nothing outside its group or
-after a restart.
+A unit is one int: the number of its topic, shifted, plus the partition. Topics are numbered as the
+group's records first name them, or a target that was computed for the group does, so a unit means
+nothing outside its group or after a restart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ else:
 SHIFT = 32
 PARTITION = (1 << SHIFT) - 1
 UNKNOWN_UNIT = -1
-"""The unit of a partition that no record of the group has named. Nobody owns it."""
+"""The unit of a partition whose topic has no number in the group. Nobody owns it."""
 
 
 class PartitionsOfTopic(Protocol):
@@ -87,13 +87,13 @@ class UnitNumbering:
         self._numbers: dict[TopicId, int] = {}
 
     def number_or_none(self, topic_id: TopicId) -> int | None:
-        """Return the number of the topic; None if no record has named it."""
+        """Return the number of the topic; None if it has none."""
         return self._numbers.get(topic_id)
 
     def unit(self, topic_id: TopicId, partition: int) -> int:
         """Return the unit of a topic partition; UNKNOWN_UNIT for an unknown topic.
 
-        A topic is unknown until a record names it.
+        A topic is unknown until a record names it, or a target was computed for its subscribers.
         """
         number = self._numbers.get(topic_id)
         return UNKNOWN_UNIT if number is None else number << SHIFT | partition
@@ -115,7 +115,7 @@ class UnitNumbering:
     def assign_units(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
         """Return the units of an assignment record.
 
-        New topics get a number, so only `apply_*` may call it: the numbers depend on the log alone.
+        New topics get a number, so only `apply_*` may call it.
         """
         packed = [
             np.array(part.partitions, np.int64) + (self._number(part.topic_id) << SHIFT)
@@ -214,7 +214,7 @@ class UnitOwners:
     def owned_count(self, number: int | None, partitions: int) -> int:
         """Return how many of the first partitions of a topic have an owner.
 
-        number: of the topic in this group; None if no record of the group has named it.
+        number: of the topic in this group; None if it has none.
         """
         if number is None or number >= len(self._by_topic):
             return 0

@@ -16,13 +16,10 @@ from apportion.wire.uuids import uuid_text
 
 FORMAT = 1
 FORMAT_WITH_SINKS = 2
-FORMAT_WITH_QUESTIONS = 3
-RENAMED = {"asks": "question", "nameless": "unclaimed"}
-"""Keys of format 2, which had questions and unclaimed partitions, too, and those of format 3."""
 KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
+UNCLAIMED_KEYS = ("id", "nameless", "sinks", "topics", "v")
+QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
 MAX_DIGITS = 10  # of a partition, an int32
-UNCLAIMED_KEYS = ("id", "sinks", "topics", "unclaimed", "v")
-QUESTION_KEYS = ("id", "question", "sinks", "topics", "unclaimed", "v")
 
 
 class SpanError(ValueError):
@@ -77,21 +74,24 @@ class Span(NamedTuple):
             entry["span"][str(partition.partition)] = list(self.ranges[partition])
         if self.sinks is None and not self.question_number:
             return {"id": self.id, "topics": topics, "v": FORMAT}
-        sinks = None if self.sinks is None else list(self.sinks)
+        fields = {
+            "id": self.id,
+            "sinks": None if self.sinks is None else list(self.sinks),
+            "topics": topics,
+            "v": FORMAT_WITH_SINKS,
+        }
         if not self.question_number and not self.unclaimed:
-            return {"id": self.id, "sinks": sinks, "topics": topics, "v": FORMAT_WITH_SINKS}
+            return fields
         unclaimed: dict[str, dict[str, Any]] = {}
         for partition in sorted(self.unclaimed):
             unclaimed.setdefault(
                 partition.topic, {"id": uuid_text(partition.topic_id), "partitions": []}
             )["partitions"].append(partition.partition)
         return {
+            **({"asks": self.question_number} if self.question_number else {}),
             "id": self.id,
-            **({"question": self.question_number} if self.question_number else {}),
-            "sinks": sinks,
-            "topics": topics,
-            "unclaimed": unclaimed,
-            "v": FORMAT_WITH_QUESTIONS,
+            "nameless": unclaimed,
+            **fields,
         }
 
     def canonical_json(self) -> str:
@@ -133,23 +133,17 @@ def parse_span(offset: Any) -> Span:
             raise SpanError(f"an offset must be JSON: {error}") from None
     version = _require_object(offset, "the offset").get("v", FORMAT)
     # in Python True equals 1
-    if version not in (FORMAT, FORMAT_WITH_SINKS, FORMAT_WITH_QUESTIONS) or isinstance(
-        version, bool
-    ):
+    if version not in (FORMAT, FORMAT_WITH_SINKS) or isinstance(version, bool):
         raise SpanError(
-            f"this offset has format {version!r}; this version reads formats {FORMAT} to "
-            f"{FORMAT_WITH_QUESTIONS}: "
+            f"this offset has format {version!r}; this version reads formats {FORMAT} and "
+            f"{FORMAT_WITH_SINKS}: "
             "was it written by a later one?"
         )
-    if version == FORMAT_WITH_SINKS:
-        offset = {RENAMED.get(key, key): value for key, value in offset.items()}
     # a question has its number, and null instead of sinks unless it names those of the checkpoint
-    is_question = version != FORMAT and (offset.get("sinks", ()) is None or "question" in offset)
-    has_unclaimed = (
-        not is_question
-        and version != FORMAT
-        and (version == FORMAT_WITH_QUESTIONS or "unclaimed" in offset)
+    is_question = version == FORMAT_WITH_SINKS and (
+        offset.get("sinks", ()) is None or "asks" in offset
     )
+    has_unclaimed = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
     _require_keys(
         offset,
         "the offset",
@@ -171,12 +165,12 @@ def parse_span(offset: Any) -> Span:
     if is_question:
         return span._replace(
             sinks=None if offset["sinks"] is None else _parse_sinks(offset["sinks"]),
-            question_number=_parse_question_number(offset["question"]),
-            unclaimed=_parse_unclaimed(offset["unclaimed"]),
+            question_number=_parse_question_number(offset["asks"]),
+            unclaimed=_parse_unclaimed(offset["nameless"]),
         )
     if has_unclaimed:
         return span._replace(
-            sinks=_parse_sinks(offset["sinks"]), unclaimed=_parse_unclaimed(offset["unclaimed"])
+            sinks=_parse_sinks(offset["sinks"]), unclaimed=_parse_unclaimed(offset["nameless"])
         )
     return span if version == FORMAT else span._replace(sinks=_parse_sinks(offset["sinks"]))
 
@@ -207,7 +201,7 @@ def _parse_question_number(value: Any) -> int:
 def _parse_unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
     """Return the partitions of a span's JSON whose committed offset names no sink."""
     unclaimed = []
-    for topic, entry in _require_object(value, "unclaimed").items():
+    for topic, entry in _require_object(value, "nameless").items():
         topic_id, numbers = _parse_topic_id(topic, entry, "partitions"), entry["partitions"]
         if not isinstance(numbers, list | tuple) or not all(
             type(number) is int and number >= 0 for number in numbers

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from apportion.coord.consumer.installed_check import CheckInstalled
-from apportion.coord.consumer.intervals import TARGETS
 from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.consumer.targets import TARGET_COMPUTATIONS
 from apportion.coord.records import TargetAnswer
 from apportion.coord.shard import Shard
 from apportion.machine import Arrived, ComputationEnd, Computed, Ticket
@@ -198,7 +198,7 @@ class InstalledTargetChecker:
 
         They are those of the coordinator, unless it was computed beside the shard, or by a member.
         """
-        if isinstance(event, Computed) and isinstance(event.computation, TARGETS):
+        if isinstance(event, Computed) and isinstance(event.computation, TARGET_COMPUTATIONS):
             return Topics(event.computation.topics)
         if self._before is not None and self._before.told is not None:
             return self._before.told.topics

@@ -30,9 +30,6 @@ from apportion.wire.uuids import uuid_text
 
 STALE_S = 7 * 24 * 3600  # older files are of queries that were never started again
 
-RENAMED = {"holds": "has_records", "back": "rewind"}
-"""Keys of reports of an earlier version, which may lie there when a query is started again."""
-
 log = logging.getLogger("apportion.spark")
 
 
@@ -54,8 +51,8 @@ def write_report(
         "batch": digest(span.canonical_json()),
         "sink": sink,
         "adopt": adopt,
-        "has_records": has_records,
-        "rewind": [
+        "holds": has_records,
+        "back": [
             [partition.topic, uuid_text(partition.topic_id), partition.partition, offset]
             for partition, offset in (rewind or {}).items()
         ],
@@ -95,7 +92,7 @@ def read_reports(span: Span) -> WriterReport:
     reports = list(_read_valid_reports(span))
     rewind: dict[TopicIdPartition, int] = {}
     for report in reports:
-        for topic, topic_id, index, offset in report["rewind"]:
+        for topic, topic_id, index, offset in report["back"]:
             partition = TopicIdPartition(topic, topic_id_bytes(topic_id), index)
             # The lowest offset: every sink gets what it lacks, and drops by its fence what it has.
             rewind[partition] = min(offset, rewind.get(partition, offset))
@@ -103,7 +100,7 @@ def read_reports(span: Span) -> WriterReport:
     return WriterReport(
         sinks,
         any(report["adopt"] for report in reports),
-        any(report["has_records"] for report in reports),
+        any(report["holds"] for report in reports),
         rewind,
     )
 
@@ -125,7 +122,7 @@ def _read_valid_reports(span: Span) -> Iterator[dict[str, Any]]:
         # An older report is of a batch that Spark has committed, or of an attempt that planned
         # another span.
         if isinstance(report, dict) and report.get("batch") == digest(span.canonical_json()):
-            yield {RENAMED.get(key, key): value for key, value in report.items()}
+            yield report
 
 
 def _report_files(span: Span) -> list[Path]:
