@@ -1,4 +1,4 @@
-"""The checks of what runs here: packages, Java, and the Python of Spark's workers."""
+"""The checks of what runs here: packages, Java, Spark Connect, the Python of Spark's workers."""
 
 import json
 import os
@@ -31,6 +31,19 @@ except ImportError as error:
 print(json.dumps(said))
 """
 
+REMOTE = "SPARK_REMOTE"
+"""The variable by which `SparkSession.builder.getOrCreate()` gives a session of Spark Connect."""
+# pyspark takes a program without a file for one of its own tests, and ends it.
+CONNECT_IMPORT = """
+__file__ = "doctor"
+try:
+    import pyspark.sql.connect.session
+except ImportError as error:
+    print(" ".join(str(error).split()))
+else:
+    print("works")
+"""
+
 
 class WorkersPython(NamedTuple):
     """An interpreter as it describes itself.
@@ -52,6 +65,8 @@ def check_programs(environment: Mapping[str, str]) -> Iterator[Finding]:
     yield ok("Python", f"{dotted(sys.version_info[:3])}, apportion {__version__}, {sys.executable}")
     yield check_packages()
     yield check_java(environment)
+    if environment.get(REMOTE):
+        yield check_connect(environment[REMOTE])
     yield check_workers_python(environment)
 
 
@@ -106,6 +121,29 @@ def _newest_java_or_none() -> int | None:
         return newest_java_or_none(version("pyspark"))
     except (ImportError, PackageNotFoundError):  # another check says so
         return None
+
+
+def check_connect(remote: str, python: str = sys.executable) -> Finding:
+    """Return whether a program of this Python can use Spark Connect, as SPARK_REMOTE asks.
+
+    remote: the value of the variable. python: this interpreter.
+    """
+    check, asked = "Spark Connect", f"{REMOTE} is {remote}"
+    # By another process: pyspark decides at its first import which packages it finds.
+    said = (output_or_none([python, "-c", CONNECT_IMPORT]) or "").strip().splitlines()
+    if not said or said[-1] != "works":
+        why = said[-1] if said else f"{python} does not start"
+        return failed(check, f"{asked}, and {why}", 'pip install "pyspark[connect]"')
+    from apportion.spark.versions import connect_shows_queries
+
+    if not connect_shows_queries(version("pyspark")):
+        return warning(
+            check,
+            f"{asked}: delta.Writer does not work through Spark Connect of Spark "
+            f"{version('pyspark')}",
+            f"use Spark 4.2 or newer there, or unset {REMOTE} for a classic session",
+        )
+    return ok(check, asked)
 
 
 def check_workers_python(environment: Mapping[str, str]) -> Finding:
