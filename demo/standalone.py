@@ -77,14 +77,15 @@ class StandaloneCluster:
         self.nodes[name] = Application(name, command, log, self._scratch_directory / name)
 
     def _status(self) -> dict[str, Any]:
-        """Return what the Master says of itself; no Workers until it listens."""
+        """Return what the Master says of itself; no Workers until it has its pages."""
         url = f"http://127.0.0.1:{self._status_port}/json/"
         try:
             # Without the proxies of the environment: the Master is on this host.
             with build_opener(ProxyHandler({})).open(url, timeout=TIMEOUT_S) as answer:
                 status: dict[str, Any] = json.load(answer)
                 return status
-        except OSError:
+        # A Master that has just begun to listen answers with its first page, which is no JSON.
+        except (OSError, json.JSONDecodeError):
             return {"workers": []}
 
 

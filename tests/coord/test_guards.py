@@ -62,7 +62,7 @@ class Guard(NamedTuple):
     def play(self) -> None:
         """Play the history, whose laws are checked after each step."""
         machine = self.machine()
-        machine.begin(budget=0, interval_ms=0)
+        machine.begin(budget=0, interval_ms=0, offload_size=10_000)
         for rule, arguments in self.history:
             getattr(machine, rule)(**arguments)
             for law in LAWS:

@@ -139,7 +139,7 @@ def test_without_the_check_of_agreement_a_newer_offer_takes_an_assignor_away(
     if not is_checked:
         monkeypatch.setattr(fencing, "check_agreement", lambda *_: None)
     group = ClientAssignorMachine()
-    group.begin(budget=0, interval_ms=0)
+    group.begin(budget=0, interval_ms=0, offload_size=10_000)
     for _ in range(2):
         group.join(topic_names=("foo",), is_static=False)
     group.offer_assignors(which=1, offers=(offer("other"),), metadata=b"")

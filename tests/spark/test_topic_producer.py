@@ -264,7 +264,7 @@ def test_a_record_that_nobody_acknowledges_ends_the_task(
         cluster = Cluster(lost.bootstrap)
         cluster.create_topic("t", 1)
         cluster.close()
-        writer = producer(lost.bootstrap, **{"kafka.delivery.timeout.ms": "1000"})
+        writer = producer(lost.bootstrap, **{"kafka.delivery.timeout.ms": "5000"})
         writer.write([record("t")])
     assert refusal(writer, record("t")) == (
         "topic t, partition 0: _MSG_TIMED_OUT: not acknowledged within "
