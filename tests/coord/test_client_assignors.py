@@ -12,7 +12,7 @@ from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     agreed_or_none,
 )
-from apportion.coord.consumer.custom_targets import MOST_AT_ONCE
+from apportion.coord.consumer.target_results import MOST_AT_ONCE
 from apportion.errors import Code
 from apportion.topics import Topic
 from apportion.wire.codec import write

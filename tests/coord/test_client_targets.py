@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from apportion.coord.consumer.custom_targets import LONGEST_PAUSE_MS
+from apportion.coord.consumer.target_results import LONGEST_PAUSE_MS
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_prepare_assignment import (
     AssignableMember,

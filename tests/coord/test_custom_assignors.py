@@ -15,8 +15,8 @@ from apportion.assign.by_name import (
     by_topic,
 )
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer.custom_targets import LONGEST_PAUSE_MS
 from apportion.coord.consumer.target_computation import ComputeTarget
+from apportion.coord.consumer.target_results import LONGEST_PAUSE_MS
 from apportion.errors import Code
 from apportion.machine import Abandon
 from apportion.topics import Topic, Topics

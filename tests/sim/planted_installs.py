@@ -11,10 +11,10 @@ from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.coord import shard
 from apportion.coord.consumer import (
     client_targets,
-    custom_targets,
     heartbeat,
     offering_members,
     state,
+    target_results,
 )
 from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.client_assignors import (
@@ -152,14 +152,14 @@ INSTALLS = (
     Planted(
         "successor-without-target",
         "A member that has gone while the target was computed needs none.",
-        ((custom_targets, "current_member_or_none", by_member_id_alone),),
+        ((target_results, "current_member_or_none", by_member_id_alone),),
         sizes=LOCAL | REPLACED,
         kinds=("restart", "crash", "roll", "more-partitions", "lost-reply"),
     ),
     Planted(
         "target-of-the-gone",
         "The assignor was told of these members, and its target is one for all of them.",
-        ((custom_targets, "current_member_or_none", as_if_nobody_went),),
+        ((target_results, "current_member_or_none", as_if_nobody_went),),
         sizes=LOCAL,
     ),
     Planted(

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from re import fullmatch
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.consumer.custom_targets import LONGEST_PAUSE_MS
 from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.consumer.target_results import LONGEST_PAUSE_MS
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.reader import Reader

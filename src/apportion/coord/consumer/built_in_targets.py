@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from apportion.coord import records
-from apportion.coord.consumer import custom_targets
+from apportion.coord.consumer import target_results
 from apportion.coord.consumer.asked_members import asked_members
 from apportion.coord.consumer.target_records import encode_targets
 from apportion.coord.consumer.topic_layout import TopicLayout, subscribed_topics
@@ -179,7 +179,7 @@ def renew(turn: Turn, group: ConsumerGroup, assignor: str) -> None:
 
 def begin(turn: Turn, group: ConsumerGroup, assignor: str) -> None:
     """Begin to compute the target assignment for the group's epoch, if it may begin."""
-    if custom_targets.may_begin(turn, group, ComputeBuiltInTarget):
+    if target_results.may_begin(turn, group, ComputeBuiltInTarget):
         computation = _computation(turn, group, assignor)
         group.live.target_under_way = computation
         turn.compute(computation)
@@ -187,7 +187,7 @@ def begin(turn: Turn, group: ConsumerGroup, assignor: str) -> None:
 
 def save_target(turn: Turn, computation: ComputeBuiltInTarget, result: TargetRecords) -> None:
     """Save the targets that were computed beside the shard, of those who are members still."""
-    group = custom_targets.waiting_group_or_none(turn, computation)
+    group = target_results.waiting_group_or_none(turn, computation)
     if group is None:
         return
     members = computation.members
@@ -195,7 +195,7 @@ def save_target(turn: Turn, computation: ComputeBuiltInTarget, result: TargetRec
     names = [
         None if member is None else member.member_id
         for member in (
-            custom_targets.current_member_or_none(group, member_id, instances[member_id])
+            target_results.current_member_or_none(group, member_id, instances[member_id])
             for member_id in result.member_ids
         )
     ]
@@ -205,9 +205,9 @@ def save_target(turn: Turn, computation: ComputeBuiltInTarget, result: TargetRec
 
 def keep_target(turn: Turn, computation: ComputeBuiltInTarget, why: str) -> None:
     """Keep the older targets of a group after the computation of the next one has failed."""
-    group = custom_targets.waiting_group_or_none(turn, computation)
+    group = target_results.waiting_group_or_none(turn, computation)
     if group is not None:
-        custom_targets.note_failure(
+        target_results.note_failure(
             turn,
             group,
             computation.assignor,

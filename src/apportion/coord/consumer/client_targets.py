@@ -18,7 +18,7 @@ the same. Who has gone meanwhile is left out; who has come waits for the next on
 
 If the chosen member is removed, the next heartbeat chooses another. If it is late, or its answer is
 no assignment, the log says so, and the member is passed over until all others have failed, too;
-the pauses are those of custom assignors (`custom_targets.py`). It keeps its membership.
+the pauses are those of every assignor (`target_results.py`). It keeps its membership.
 
 A restart forgets who was chosen, and the next heartbeat chooses anew. What is remembered of each
 member, the failed ones included, is in `offering_members.py`.
@@ -26,7 +26,7 @@ member, the failed ones included, is in `offering_members.py`.
 
 from apportion.assign.by_name import Subscription
 from apportion.coord import records
-from apportion.coord.consumer import custom_targets, offering_members
+from apportion.coord.consumer import offering_members, target_results
 from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
@@ -182,7 +182,7 @@ def save_installed(
     ids = {topic.name: topic.id for topic in prepared.topics.values()}
     for told_id, subscription in prepared.members.items():
         # A static member may have been replaced meanwhile: the successor gets its part.
-        member = custom_targets.current_member_or_none(group, told_id, subscription.instance_id)
+        member = target_results.current_member_or_none(group, told_id, subscription.instance_id)
         if member is None:
             continue
         given, answer = targets[told_id]
@@ -200,7 +200,7 @@ def save_installed(
     turn.emit(records.assignment_epoch(group.group_id, prepared.epoch, turn.now.wall_ms))
     group.live.target_computed_ms = turn.now.mono_ms
     group.live.failed_target = None
-    custom_targets.note_left_out(
+    target_results.note_left_out(
         turn,
         group,
         assignor,
@@ -226,7 +226,7 @@ def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> N
     offering = group.live.offering_members.setdefault(chosen.member_id, OfferingMember())
     offering.failed_with = chosen.assignor.name
     member = group.saved.members[chosen.member_id]
-    custom_targets.note_failure(
+    target_results.note_failure(
         turn,
         group,
         assignor=chosen.assignor.name,

@@ -15,7 +15,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from apportion.coord import records
-from apportion.coord.consumer import built_in_targets, client_targets, custom_targets
+from apportion.coord.consumer import (
+    built_in_targets,
+    client_targets,
+    custom_targets,
+    target_results,
+)
 from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
 from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.consumer.topic_layout import subscribed_topics
@@ -49,7 +54,7 @@ def target_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
     Kafka compares with the wall clock of the record must not depend on a clock that can be set.
     """
     computed_ms = group.live.target_computed_ms
-    retry_ms = custom_targets.retry_wait_ms(turn, group)
+    retry_ms = target_results.retry_wait_ms(turn, group)
     if computed_ms is None:
         return retry_ms
     interval_ms = turn.settings_of(group.group_id).group_consumer_assignment_interval_ms
@@ -159,7 +164,7 @@ def _begin_custom_target(turn: Turn, group: ConsumerGroup, name: str) -> None:
     client_targets.forget(turn, group)
     built_in_targets.drop_if_under_way(group)
     # Before anything that costs time in proportion to the group: every heartbeat comes here.
-    if not custom_targets.may_begin(turn, group):
+    if not target_results.may_begin(turn, group, ComputeTarget):
         return
     custom_targets.begin(
         turn,
