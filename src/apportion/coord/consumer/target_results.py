@@ -1,4 +1,4 @@
-"""What holds for each target assignment that is not computed in a step of the shard.
+"""Targets that are not computed in a step: when one may begin, whose it is, what a failure means.
 
 It may be computed by an assignor of the package, by one of the broker's operator, or by a member.
 Here is when a computation may begin, which group and which members its result is for, and what
