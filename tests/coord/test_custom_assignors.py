@@ -215,20 +215,6 @@ def test_an_assignor_that_failed_is_asked_once_in_an_interval_by_a_changing_grou
     assert len(driver.computations) == 1
 
 
-def test_the_interval_between_targets_counts_from_the_answer() -> None:
-    driver = with_toy(Toy(), group_consumer_assignment_interval_ms=1_000)
-    driver.join("a")
-    driver.advance(700)
-    driver.end_computations()
-    driver.join("b")
-    driver.advance(999)
-    driver.beat("a", 1)
-    assert driver.computations == []
-    driver.advance(1)
-    driver.beat("a", 2)
-    assert len(driver.computations) == 1
-
-
 def test_a_late_answer_is_dropped() -> None:
     driver = with_toy(Toy(), apportion_assignor_timeout_ms=3_000)
     driver.join("a")

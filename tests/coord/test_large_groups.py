@@ -1,5 +1,7 @@
 """Large groups: their targets are computed beside the shard, and nobody waits for them."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -157,8 +159,13 @@ def test_a_computation_that_fails_is_begun_again_after_pauses() -> None:
     assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
 
 
-def test_the_interval_between_targets_counts_from_when_one_was_saved() -> None:
-    driver = driver_with(group_consumer_assignment_interval_ms=1_000)
+@pytest.mark.parametrize(
+    "shard_with", [driver_with, partial(with_toy, Toy())], ids=["large", "custom"]
+)
+def test_the_interval_between_targets_counts_from_when_one_was_saved(
+    shard_with: Callable[..., ShardDriver],
+) -> None:
+    driver = shard_with(group_consumer_assignment_interval_ms=1_000)
     driver.join("a")
     driver.advance(700)
     driver.end_computations()
