@@ -230,17 +230,18 @@ class TlsConnection(asyncio.Protocol):
     def _deliver(self) -> None:
         """Decrypt what has come, and hand it to the connection above."""
         assert self._above is not None, "the handshake is over"
-        received = []
+        received, is_end = [], False
         try:
-            while data := self._tls.read(READ_BYTES):
-                received.append(data)
-            is_end = True
-        except ssl.SSLWantReadError:
-            is_end = False
+            # Another read that finds nothing would cost an exception, for every request.
+            while not is_end and (self._incoming.pending or self._tls.pending()):
+                received.append(self._tls.read(READ_BYTES))
+                is_end = not received[-1]
+        except ssl.SSLWantReadError:  # a part of a record
+            pass
         except ssl.SSLError:  # the client has ended TLS, or sends what is none
             is_end = True
         self._flush()
-        if received:
+        if any(received):
             self._above.data_received(b"".join(received))
         if is_end:
             self.close()
