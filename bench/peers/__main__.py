@@ -98,7 +98,7 @@ def epilog() -> str:
     return f"""rows:
 {usual}
 
-rows with --more, which take some ten minutes:
+rows with --more, which take some fifteen minutes:
 {others}
 
 examples:
