@@ -8,11 +8,16 @@ import pytest
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.node.coordinators import Coordinators
+from apportion.security.acls import AclOperation
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.node.guarded import GROUP, TOPIC, as_bob, guarded, let, may
 from tests.node.test_groups import commit, join
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
+
+READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 
 
 def beat(group_id: str, member_id: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
@@ -87,6 +92,19 @@ def test_a_steady_heartbeat_is_no_step_of_its_shard(
     epoch = settled(driver)
     monkeypatch.setattr(Shard, "step", None)
     assert driver.call(beat("g", "m", epoch)).error_code == Code.NONE
+
+
+def test_a_steady_heartbeat_passes_the_gate_of_a_broker_with_acls(
+    kit: "type[Kit]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = guarded(kit, may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "t"))
+    driver.create("t", 3)
+    driver.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
+    epoch = as_bob(driver, join("g")).member_epoch
+    monkeypatch.setattr(Shard, "step", None)
+    assert as_bob(driver, beat("g", "m", epoch)).error_code == Code.NONE
+    let(driver)
+    assert as_bob(driver, beat("g", "m", epoch)).error_code == Code.GROUP_AUTHORIZATION_FAILED
 
 
 def test_a_steady_heartbeat_waits_for_what_its_shard_has_written(driver: "NodeDriver") -> None:

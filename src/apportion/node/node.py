@@ -23,7 +23,6 @@ from apportion.machine import (
     Gone,
     Instant,
     Note,
-    Reply,
     Tick,
 )
 from apportion.node.authorization.gate import Gate
@@ -251,16 +250,29 @@ class Node:
                 self._run_request(unit, now)
 
     def _run_request(self, request: Arrived, now: Instant) -> None:
-        """Run the unit of work of a request; a steady heartbeat is answered without one."""
+        """Answer a request, by the broker's handler of its API or by the group coordinators.
+
+        It is a unit of work; but a steady heartbeat, which has nothing to undo, needs none.
+        """
         self._request = request
-        # The gate knows what a response may say.
-        steady = None if self._gate else self._coordinators.steady_response_or_none(request, now)
-        if steady is None:
-            self._dispatch(request, now)
-            self._confirm()
-        else:
-            self._sender.actions.append(Reply(request.ticket, steady))
+        if self._gate is not None:
+            checked = self._gate.check(request)
+            if isinstance(checked, Answer):
+                self._sender.send_answer(request, checked)
+                self._confirm()
+                return
+            request = checked
+        steady = self._coordinators.steady_response_or_none(request, now)
+        if steady is not None:
+            self._sender.send_at_once(request, steady)
             self._request = None
+            return
+        handler = HANDLERS.get(type(request.request))
+        if handler is None:
+            self._coordinators.route(request, now)
+        elif (answer := handler(self._broker, request, now)) is not None:
+            self._sender.send_answer(request, answer)
+        self._confirm()
 
     def _run(self, unit: UnitOfWork, now: Instant) -> None:
         """Run one unit of work of the node, and confirm it."""
@@ -274,20 +286,6 @@ class Node:
         self._sender.confirm()
         self._broker.flush_gate.release_savepoints()
         self._coordinators.confirm()
-
-    def _dispatch(self, event: Arrived, now: Instant) -> None:
-        """Hand a request to the broker's handler of its API, or to the group coordinators."""
-        if self._gate is not None:
-            checked = self._gate.check(event)
-            if isinstance(checked, Answer):
-                self._sender.send_answer(event, checked)
-                return
-            event = checked
-        handler = HANDLERS.get(type(event.request))
-        if handler is None:
-            self._coordinators.route(event, now)
-        elif (answer := handler(self._broker, event, now)) is not None:
-            self._sender.send_answer(event, answer)
 
     def _finish_step(self, now: Instant) -> list[Any]:
         """Announce topics and settings, retry fetches, begin a flush; return the step's actions."""
