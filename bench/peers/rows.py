@@ -115,6 +115,15 @@ ROWS = (
         "Apportion's query joins a consumer group first, the connector's has none.",
     ),
     PeerRow(
+        "spark_one_row",
+        "s",
+        "lower",
+        CONNECTOR,
+        "from the acknowledgement of a record to the end of the batch that has it alone, in a "
+        "query that waits for records; the median of 15 after 5",
+        "As in spark_first_batch.",
+    ),
+    PeerRow(
         "spark_available_now_3m",
         "s",
         "lower",

@@ -31,6 +31,7 @@ def test_the_rows_have_the_names_of_the_issue() -> None:
         "spark_noop_lz4",
         "spark_delta",
         "spark_first_batch",
+        "spark_one_row",
         "spark_available_now_3m",
     ]
 
