@@ -128,7 +128,7 @@ class SaslConnection(ServerConnection):
         self._close_reason = self._close_reason or reason
         # While requests are being started, their responses are not written yet.
         if not self._is_collecting:
-            self._close_transport()
+            self.close_after_writes()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the client's connection, which is closed (asyncio's callback)."""
