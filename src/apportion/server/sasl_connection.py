@@ -128,7 +128,8 @@ class SaslConnection(ServerConnection):
         self._close_reason = self._close_reason or reason
         # While requests are being started, their responses are not written yet.
         if not self._is_collecting:
-            self.close_after_writes()
+            self._write()
+            self._close_transport()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the client's connection, which is closed (asyncio's callback)."""
