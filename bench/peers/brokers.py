@@ -38,7 +38,12 @@ KAFKA_JVM = (  # as kafka-server-start.sh and kafka-run-class.sh have them
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
-KAFKA_SETTINGS = {  # a cluster of one broker; the rest is Kafka's default
+SESSION_MS = 600_000
+SESSIONS = {  # a member at rest outlives the rounds of all other sides
+    "group.consumer.max.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+}
+KAFKA_SETTINGS = SESSIONS | {  # a cluster of one broker; the rest is Kafka's default
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
@@ -89,8 +94,9 @@ class Start(Protocol):
 
 
 def start_ours(directory: Path) -> PeerBroker:
-    """Start `apportion serve` with its defaults."""
+    """Start `apportion serve` with its defaults, but for long sessions."""
     words = ["-m", "apportion.cli.main", "serve", "--listen", "127.0.0.1:0"]
+    words += [word for pair in SESSIONS.items() for word in ("--set", "=".join(pair))]
     return _announced([sys.executable, *words, "--data-dir", str(directory / "data")], directory)
 
 

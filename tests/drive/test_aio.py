@@ -76,7 +76,7 @@ def run(
         driver = LoopDriver(
             toy,
             sync=sync,
-            carry_out=done.append,
+            carry_out=done.extend,
             broken=done.append,
             loop=asyncio.get_running_loop(),
         )

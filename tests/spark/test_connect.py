@@ -22,6 +22,7 @@ from tests.spark.application import pass_gate
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
 from tests.spark.harness import PATIENCE_S, Pipeline, until
 from tests.spark.queries import ended, source
+from tests.spark.test_named_sources import EVOLUTION
 from tests.spark.test_query_metrics import series
 
 __all__ = ["source"]
@@ -124,22 +125,26 @@ def test_a_query_is_stopped_in_order(
     assert (pipeline.total_committed(), pipeline.rows()) == (20, pipeline.expected())
 
 
-def test_a_named_source_writes_each_record_once(
+def test_a_named_source_writes_each_record_once_over_a_restart(
     spark: SparkSession, started: Started, pipeline: Pipeline
 ) -> None:
-    spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
     options = {
         "kafka.bootstrap.servers": pipeline.bootstrap,
         "kafka.group.id": pipeline.group,
         "subscribe": pipeline.topic,
         "startingOffsets": "earliest",
     }
-    reader: Any = spark.readStream.format("apportion").name("events")
-    started(reader.options(**options).load().selectExpr(*COLUMNS))
-    pipeline.produce(20)
-    pipeline.until_written()
-    spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
+    spark.conf.set(EVOLUTION, "true")
+    for _ in range(2):
+        reader: Any = spark.readStream.format("apportion").name("events")
+        query = started(reader.options(**options).load().selectExpr(*COLUMNS), checkpoint="named")
+        pipeline.produce(20)
+        pipeline.until_written()
+        query.stop()
+    spark.conf.unset(EVOLUTION)
     assert pipeline.rows() == pipeline.expected()
+    logs = (pipeline.path / "named" / "offsets").glob("[0-9]*")
+    assert {log.read_text().splitlines()[0] for log in logs} == {"v2"}
 
 
 def test_a_program_that_is_told_to_end_finishes_its_batch_commits_and_leaves(

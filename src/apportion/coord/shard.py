@@ -203,6 +203,7 @@ class Shard:
         "_deadlines",
         "_is_loaded",
         "_parts",
+        "_steady_turn",
         "ledger",
         "own_settings",
         "settings",
@@ -241,6 +242,8 @@ class Shard:
             on_members_leaving=ON_MEMBERS_LEAVING,
         )
         self._is_loaded = False
+        # Shared by the steady heartbeats of one moment: none of them leaves anything in it.
+        self._steady_turn: Turn | None = None
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Apply a stored record to the saved state, for a start of the broker."""
@@ -272,7 +275,7 @@ class Shard:
         changed topics, changed settings or the end of a computation. The broker steps the shard of
         the `__consumer_offsets` partition that has the group.
         """
-        turn = self._turn(now)
+        turn, self._steady_turn = self._turn(now), None
         match event:
             case Arrived():
                 # First of all: if the step fails, this request is failed with the parked ones.
@@ -296,6 +299,17 @@ class Shard:
                 # ends, as in Kafka.
                 self.waiting.drop(tickets)
         return self._close(turn)
+
+    def steady_response_or_none(self, arrived: Arrived, now: Instant) -> Any | None:
+        """Return the response to a steady ConsumerGroupHeartbeat, without a step of the shard.
+
+        It has no other actions, and changes deadlines alone, of which `wake_at` tells. None for any
+        other request, and for a heartbeat that is not found steady: `step` takes it.
+        """
+        turn = self._steady_turn
+        if turn is None or turn.now is not now:
+            turn = self._steady_turn = self._turn(now)
+        return heartbeat_api.steady_response_or_none(turn, arrived)
 
     def computations(self) -> list[Computation]:
         """Return the computations under way, for whoever loads the shard anew."""

@@ -26,11 +26,12 @@ from apportion.machine import (
     Ticket,
 )
 from apportion.node.broker import BrokerContext
-from apportion.node.flush_gate import PendingReply
+from apportion.node.flush_gate import PendingReply, may_send
 from apportion.node.partitions import Partition
 from apportion.node.splits import EVERY_SHARD, SPLITS, SplitRequests
 from apportion.store.disk import Damaged
 from apportion.wire.batch import decode_batch
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.records.codec import decode_key, decode_value
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Coordinators:
         "_hosted",
         "_send_reply",
         "_split_requests",
+        "_steady",
         "_stepped",
         "heartbeats",
     )
@@ -91,6 +93,32 @@ class Coordinators:
         )
         self._hosted: dict[int, HostedShard] = {}
         self._stepped: list[HostedShard] = []  # since the last `confirm`
+        # of which a deadline may have moved since the last `arm_steady`
+        self._steady: dict[HostedShard, None] = {}
+
+    def steady_response_or_none(self, arrived: Arrived, now: Instant) -> Any | None:
+        """Return the response to a steady heartbeat, which may leave at once.
+
+        It is no step of a shard and no unit of work: a heartbeat that is found steady changes
+        nothing that would have to be undone. None for any other request, and while what the
+        response tells is not yet on the disk.
+        """
+        if type(arrived.request) is not ConsumerGroupHeartbeatRequest:
+            return None
+        topic = self._broker.topic_service.offsets_topic_or_none()
+        if topic is None:
+            return None
+        hosted = self._hosted.get(shard_of(arrived.request.group_id, topic.partitions))
+        if hosted is None or not may_send(hosted.flush_seq, self._broker.flush_gate.durable_seq):
+            return None
+        self._steady[hosted] = None
+        return hosted.shard.steady_response_or_none(arrived, now)
+
+    def arm_steady(self) -> None:
+        """Arm the deadlines of the shards that were asked for steady heartbeats."""
+        for hosted in self._steady:
+            self._arm(hosted)
+        self._steady.clear()
 
     def route(self, arrived: Arrived, now: Instant) -> None:
         """Hand a group request to the coordinator shard of its group, or its parts to several."""
@@ -188,6 +216,7 @@ class Coordinators:
         For a rollback, which has cut the log back.
         """
         hosted = self._hosted.pop(partition.index)
+        self._steady.pop(hosted, None)
         self._abandon_computations(hosted.shard)
         self._load(partition.index, partition, now)
         return list(hosted.shard.waiting)
@@ -202,6 +231,7 @@ class Coordinators:
             self._broker.deadlines.disarm(hosted.deadline)
             self._abandon_computations(hosted.shard)
         self._hosted.clear()
+        self._steady.clear()
         return parked
 
     def unconfirmed(self) -> list[Partition]:

@@ -200,6 +200,10 @@ class SaslGate:
         self._forget_token()
         self._listener.receiver.connection_closed(connection, tickets, reason)
 
+    def write_soon(self, connection: Any) -> None:
+        """Write the connection's responses, together with those of other clients."""
+        self._listener.receiver.write_soon(connection)
+
     def answer_submitted(self) -> None:
         """Have the server answer what was passed on to it."""
         self._listener.receiver.answer_submitted()
