@@ -8,15 +8,25 @@ import shutil
 import subprocess
 import sys
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 
 from bench.peers.downloads import TARGET
+from bench.peers.rows import PeerMissing
 
 from apportion.spark.bytecode import HOME, add_bytecode, archives
 from apportion.testing.lock import locked
 
 UNWRITTEN = "PYTHONDONTWRITEBYTECODE"
 """The variable that lets Python store no bytecode; where it is set each process compiles ours."""
+
+
+def installed_packages() -> Path:
+    """Return the directory with this environment's PySpark. Raises PeerMissing."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise PeerMissing("there is no PySpark: install apportion with its extra spark")
+    return Path(spec.origin).parents[1]
 
 
 def spark_home(pyspark: Path) -> Path:

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.util import find_spec
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from bench.peers.bulk import PARTITIONS, shared_settings
 from bench.peers.downloads import jars, python_packages
 from bench.peers.rounds import Samples, Say, interleaved
 from bench.peers.rows import OURS, PeerMissing
-from bench.peers.spark_home import UNWRITTEN, compile_own, spark_home
+from bench.peers.spark_home import UNWRITTEN, compile_own, installed_packages, spark_home
 from confluent_kafka.admin import AdminClient
 
 from apportion.client.cluster import Cluster
@@ -90,14 +89,6 @@ def needs(side: str, *, with_delta: bool) -> tuple[dict[str, str], dict[str, str
         "PYSPARK_PYTHON": sys.executable,
     }
     return settings, environment
-
-
-def installed_packages() -> Path:
-    """Return the directory with this environment's PySpark. Raises PeerMissing."""
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise PeerMissing("there is no PySpark: install apportion with its extra spark")
-    return Path(spec.origin).parents[1]
 
 
 def jars_of(directory: Path, names: tuple[str, ...]) -> list[str]:
