@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 LIMIT_S: Any = 240  # PySpark's annotation wants an int
-LOOK_S = 0.01
+LOOK_S = 0.05  # each look takes processor time of the two cores
 ROWS_A_BATCH, FLIGHTS_A_BATCH = 1_000_000, 200_000
 WARM_RECORDS, RECORDS = 5, 15
 
