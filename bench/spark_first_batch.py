@@ -24,6 +24,8 @@ RECORDS_A_BATCH = 1_000
 
 def main() -> None:
     """Fill the topics, run the queries, and print what they did."""
+    from bench.peers.spark_home import compile_own, installed_packages, spark_home
+
     from apportion.client.cluster import Cluster
     from apportion.server.embedded import EmbeddedBroker
     from apportion.topics import partitions_of
@@ -34,8 +36,15 @@ def main() -> None:
     parser.add_argument("--value-bytes", type=int, default=100)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--steps", action="store_true", help="print the steps of each run")
+    parser.add_argument(
+        "--bytecode",
+        action="store_true",
+        help="start Python with PySpark's bytecode, as README's Install says",
+    )
     parser.add_argument("--path", help="the PYTHONPATH of Spark's processes, of another version")
     arguments = parser.parse_args()
+    home = str(spark_home(installed_packages() / "pyspark")) if arguments.bytecode else None
+    compile_own(ROOT / "src")
     value = os.urandom(arguments.value_bytes // 2) * 2
     records = [(b"%08d" % n, value, ()) for n in range(RECORDS_A_BATCH)]
     batch = encode_batch(records, timestamp_ms=1)
@@ -49,7 +58,7 @@ def main() -> None:
         for rows in arguments.rows:
             results = []
             for number in range(arguments.runs):
-                result = _run(broker.bootstrap, rows, number, arguments.path)
+                result = _run(broker.bootstrap, rows, number, arguments.path, home)
                 results.append(result)
                 print(_line(rows, result), flush=True)
                 if arguments.steps:
@@ -70,13 +79,21 @@ def _line(rows: int, result: dict[str, Any]) -> str:
     )
 
 
-def _run(bootstrap: str, rows: int, number: int, path: str | None) -> dict[str, Any]:
-    """Run a query in a process of its own; return what it says and its steps."""
+def _run(
+    bootstrap: str, rows: int, number: int, path: str | None, home: str | None
+) -> dict[str, Any]:
+    """Run a query in a process of its own; return what it says and its steps.
+
+    home: Spark's directory; None: that of the installed package.
+    """
     with tempfile.TemporaryDirectory(prefix="apportion-bench-") as directory:
         timeline = f"{directory}/timeline"
         paths = path or f"{ROOT / 'src'}{os.pathsep}{ROOT}"
         environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
         environment["APPORTION_BENCH_TIMELINE"] = timeline
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # pip stores it, too
+        if home:
+            environment["SPARK_HOME"] = home
         query = ["--query", bootstrap, str(rows), str(number), directory]
         command = [sys.executable, __file__, *query]
         done = subprocess.run(

@@ -24,6 +24,7 @@ def stamp(what: str) -> None:
 
 
 stamp("import: begin")
+from apportion.spark.reading.slices import ReadingOptions, TaskReader  # noqa: E402
 from apportion.spark.source import GroupSource, GroupStreamReader  # noqa: E402
 
 stamp("import: end")
@@ -37,6 +38,14 @@ class TimedReader(GroupStreamReader):
         """Return the method, timed if it is one that Spark calls."""
         found = super().__getattribute__(name)
         return _timed(found, name) if name in CALLS else found
+
+    def __reduce__(self) -> Any:
+        """Have an executor read with the class below."""
+        return TimedTaskReader, (ReadingOptions.of(self._options),)
+
+
+class TimedTaskReader(TaskReader):
+    """What an executor reads with."""
 
     def read(self, partition: Any) -> Iterator[Any]:
         """Read the rows of one task, with lines at its first and at its last rows."""

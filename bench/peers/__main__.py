@@ -56,7 +56,7 @@ MEASUREMENTS = (
     *(
         Measurement(jobs, rounds, spark_rows.WARM_UP, partial(spark_rows.measure, jobs))
         for jobs, rounds in (
-            (("spark_first_batch", "spark_noop_plain", "spark_noop_lz4"), 2),
+            (("spark_first_batch", "spark_one_row", "spark_noop_plain", "spark_noop_lz4"), 2),
             (("spark_available_now_3m",), 2),
             (("spark_delta",), 2),
         )

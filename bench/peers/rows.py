@@ -113,7 +113,18 @@ ROWS = (
         CONNECTOR,
         "from the start of the first query of a new session until its batch of 10,000 rows is "
         "done; the start of Spark itself is not counted",
-        "Apportion's query joins a consumer group first, the connector's has none.",
+        "Apportion's query joins a consumer group first, the connector's has none. Spark starts "
+        "five Python processes for it, and none for the connector's; they have PySpark's bytecode, "
+        "as README's Install adds it.",
+    ),
+    PeerRow(
+        "spark_one_row",
+        "s",
+        "lower",
+        CONNECTOR,
+        "from the acknowledgement of a record to the end of the batch that has it alone, in a "
+        "query that waits for records; the median of 15 after 5",
+        "As in spark_first_batch.",
     ),
     PeerRow(
         "spark_available_now_3m",

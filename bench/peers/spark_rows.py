@@ -15,6 +15,7 @@ from bench.peers.bulk import PARTITIONS, shared_settings
 from bench.peers.downloads import jars, python_packages
 from bench.peers.rounds import Samples, Say, interleaved
 from bench.peers.rows import OURS, PeerMissing
+from bench.peers.spark_home import UNWRITTEN, compile_own, installed_packages, spark_home
 from confluent_kafka.admin import AdminClient
 
 from apportion.client.cluster import Cluster
@@ -38,6 +39,7 @@ LIMIT_S = 600
 FORMATS = {OURS: "apportion", "connector": "kafka"}
 TOPICS = {
     "spark_first_batch": "few",
+    "spark_one_row": "single",
     "spark_noop_plain": "plain",
     "spark_noop_lz4": "lz4",
     "spark_available_now_3m": "plain",
@@ -52,6 +54,7 @@ def measure(jobs: Sequence[str], brokers: Brokers, rounds: int, say: Say) -> Sam
     """Measure the rows of these names, which one session of each round has in this order."""
     bootstrap = brokers.get(OURS).bootstrap
     fill_topics(bootstrap, jobs)
+    compile_own(ROOT / "src")
 
     def play(side: str) -> dict[str, float]:
         settings, environment = needs(side, with_delta="spark_delta" in jobs)
@@ -69,17 +72,20 @@ def needs(side: str, *, with_delta: bool) -> tuple[dict[str, str], dict[str, str
     path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     settings: dict[str, str] = {}
     found = []
+    packages = installed_packages()
     if side == "connector":
         found += jars_of(jars("pom-spark.xml"), CONNECTOR_JARS)
     if with_delta:  # both on the release that Delta's own writer supports
-        path.insert(0, str(python_packages(SPARK_4_2)))
+        packages = python_packages(SPARK_4_2)
+        path.insert(0, str(packages))
         if side == "connector":
             found += jars_of(jars("pom-delta.xml"), DELTA_JARS)
             settings |= DELTA_SETTINGS
     if found:
         settings["spark.jars"] = ",".join(found)
-    environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name != UNWRITTEN}
     environment |= {
+        "SPARK_HOME": str(spark_home(packages / "pyspark")),  # both, as README has it installed
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "PYSPARK_PYTHON": sys.executable,
     }
@@ -108,6 +114,7 @@ def fill_topics(bootstrap: str, jobs: Sequence[str]) -> None:
         "plain": (partial(hundred_bytes, 0), ROWS),
         "lz4": (partial(hundred_bytes, LZ4), ROWS),
         "few": (partial(hundred_bytes, 0), FEW),
+        "single": (partial(hundred_bytes, 0), RECORDS_A_BATCH),
         "flights": (flight_batches, FLIGHTS),
     }
     there = AdminClient({**shared_settings(bootstrap)}).list_topics(timeout=LIMIT_S).topics

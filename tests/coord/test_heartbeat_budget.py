@@ -170,9 +170,10 @@ class CountedBudget(HeartbeatBudget):
 
     looks = 0
 
-    def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
-        self.looks += 1
-        return super()._has_room(slot, is_awaited=is_awaited)
+    def _slot_with_room(self, begin: int, last: int, *, is_awaited: bool) -> int:
+        slot = super()._slot_with_room(begin, last, is_awaited=is_awaited)
+        self.looks += max(0, min(slot, last) - begin + 1)
+        return slot
 
 
 @pytest.mark.parametrize("per_second", [0, 20, 200])

@@ -3,10 +3,11 @@
 import argparse
 import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from bench.peers import __main__ as program
-from bench.peers import brokers, downloads
+from bench.peers import brokers, downloads, spark_home
 from bench.peers.programs import LineProgram
 from bench.peers.report import markdown
 from bench.peers.rounds import interleaved
@@ -34,6 +35,7 @@ def test_the_rows_of_a_usual_run_have_the_names_of_the_issue() -> None:
         "spark_noop_lz4",
         "spark_delta",
         "spark_first_batch",
+        "spark_one_row",
         "spark_available_now_3m",
     ]
 
@@ -131,6 +133,27 @@ def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
         f"- `commits`: {commits.what}. {commits.unlike}",
         "  kfake is missing: Go is not on the PATH.",
     ]
+
+
+def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pyspark = tmp_path / "pyspark"
+    archive = pyspark / "python" / "lib" / "pyspark.zip"
+    archive.parent.mkdir(parents=True)
+    with ZipFile(archive, "w") as new:
+        new.writestr("pyspark/worker.py", "")
+    (pyspark / "jars").mkdir()
+    before = archive.read_bytes()
+    monkeypatch.setattr(spark_home, "TARGET", tmp_path / "target")
+
+    home = spark_home.spark_home(pyspark)
+
+    with ZipFile(home / "python" / "lib" / "pyspark.zip") as copied:
+        assert copied.namelist() == ["pyspark/worker.py", "pyspark/worker.pyc"]
+    assert (home / "jars").resolve() == pyspark / "jars"
+    assert archive.read_bytes() == before
+    assert spark_home.spark_home(pyspark) == home
 
 
 def test_without_a_run_the_table_says_what_to_do(

@@ -14,7 +14,7 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN, Span
-from apportion.member.membership import TopicDescription
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.spark.membership.batch_member import BatchMember
 from apportion.spark.options.stream import SourceOptions
 from apportion.testing.kafka import RealKafka

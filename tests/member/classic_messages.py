@@ -11,6 +11,7 @@ from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -18,7 +19,6 @@ from apportion.member.membership import (
     MetadataFetched,
     Offer,
     Subscribe,
-    TopicDescription,
 )
 from apportion.topics import IdPartition
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -3,6 +3,7 @@
 from typing import Any
 
 from apportion.errors import Code
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Adopted,
@@ -12,7 +13,6 @@ from apportion.member.membership import (
     QueryAnswered,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     to_id_parts,
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare

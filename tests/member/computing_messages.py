@@ -8,6 +8,7 @@ from apportion.errors import Code
 from apportion.machine import Tick
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
 from apportion.member.assignors.runs import AssignorRun
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.membership import (
     Adopted,
@@ -18,7 +19,6 @@ from apportion.member.membership import (
     RunAssignor,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     to_id_parts,
 )
 from apportion.topics import IdPartition

@@ -17,6 +17,7 @@ from apportion.machine import Caller, Tick, Ticket
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
@@ -34,7 +35,6 @@ from apportion.member.membership import (
     Offer,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     Unanswered,
     View,
 )

@@ -9,6 +9,7 @@ from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -23,7 +24,6 @@ from apportion.member.membership import (
     Rejoin,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     Unanswered,
 )
 from apportion.wire.messages.sync_group import SyncGroupRequest

@@ -1,13 +1,13 @@
 """A Streams member of a KIP-848 group whose topology is changed, event by event."""
 
 from apportion.machine import Note, Tick
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.membership import (
     Adopted,
     Answered,
     MetadataFetched,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     to_id_parts,
 )
 from apportion.member.streams.client_side_machine import ChangeTopology

@@ -9,6 +9,7 @@ from apportion.errors import Code
 from apportion.machine import Tick
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.classic.machine import ClassicMember
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -20,7 +21,6 @@ from apportion.member.membership import (
     Offer,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     Unanswered,
 )
 from apportion.topics import IdPartition

@@ -2,6 +2,7 @@
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -16,7 +17,6 @@ from apportion.member.membership import (
     RunAssignor,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     Unanswered,
     to_id_parts,
 )

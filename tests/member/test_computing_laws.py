@@ -10,6 +10,7 @@ from apportion.assign.by_name import Given
 from apportion.errors import Code, Refused
 from apportion.machine import Tick
 from apportion.member.assignors.interface import FollowUp, MemberFailure
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
@@ -26,7 +27,6 @@ from apportion.member.membership import (
     RunAssignor,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     Unanswered,
     to_id_parts,
 )

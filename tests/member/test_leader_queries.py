@@ -13,6 +13,7 @@ from apportion.member.cluster_queries.topics import (
     Leader,
     ListOffsetsQuery,
     MetadataQuery,
+    TopicDescription,
     TopicWithLeaders,
 )
 from apportion.member.leader_queries import answer_query
@@ -20,7 +21,6 @@ from apportion.member.membership import (
     MetadataFetched,
     QueryAnswered,
     QueryCluster,
-    TopicDescription,
     Unanswered,
 )
 from apportion.member.metadata_cache import MetadataCache

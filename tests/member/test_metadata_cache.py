@@ -10,9 +10,9 @@ from apportion.member.cluster_queries.topics import (
     ClusterMetadata,
     Leader,
     MetadataQuery,
+    TopicDescription,
     TopicWithLeaders,
 )
-from apportion.member.membership import TopicDescription
 from apportion.member.metadata_cache import MetadataCache
 from apportion.rules import run_rule
 from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics

@@ -15,9 +15,10 @@ from apportion.member.cluster_queries.retries import (
 from apportion.member.cluster_queries.topics import (
     ClusterMetadata,
     MetadataQuery,
+    TopicDescription,
     TopicWithLeaders,
 )
-from apportion.member.membership import MembershipState, TopicDescription, View
+from apportion.member.membership import MembershipState, View
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.offset_requests import (
     AwaitNewEpoch,

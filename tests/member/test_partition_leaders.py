@@ -11,9 +11,9 @@ from apportion.member.cluster_queries.topics import (
     Leader,
     ListOffsetsQuery,
     MetadataQuery,
+    TopicDescription,
     TopicWithLeaders,
 )
-from apportion.member.membership import TopicDescription
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.partition_leaders import SendToLeader, list_offsets
 from apportion.rules import run_rule

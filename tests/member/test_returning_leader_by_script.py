@@ -8,6 +8,7 @@ import pytest
 
 from apportion.assign.by_name import Subscription
 from apportion.machine import Tick
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -18,7 +19,6 @@ from apportion.member.membership import (
     Offer,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
 )
 from apportion.wire.messages.join_group import JoinGroupRequest
 from tests.member.classic_messages import (

@@ -15,9 +15,9 @@ from apportion.member.cluster_queries.topics import (
     Leader,
     ListOffsetsQuery,
     MetadataQuery,
+    TopicDescription,
     TopicWithLeaders,
 )
-from apportion.member.membership import TopicDescription
 from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.messages.create_partitions import (
     CreatePartitionsRequest,

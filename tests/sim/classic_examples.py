@@ -12,7 +12,8 @@ from apportion.machine import Instant
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import to_named_parts
 from apportion.member.classic.leader import assign_partitions
-from apportion.member.membership import Answered, FetchMetadata, MetadataFetched, TopicDescription
+from apportion.member.cluster_queries.topics import TopicDescription
+from apportion.member.membership import Answered, FetchMetadata, MetadataFetched
 from apportion.member.ownership import OwnedPartitions
 from apportion.member.step import Step
 from apportion.sim.checks.subscriptions import assigned_partitions

@@ -9,7 +9,7 @@ itself, taken from a pool.
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from apportion.client.bootstrap import addresses
 from apportion.client.connection import BrokerConnection, Disconnected
@@ -19,8 +19,7 @@ from apportion.member.broker_order import BrokerOrder, HostAndPort, SendToAddres
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.cluster_queries.retries import RecordInterruption, Send
-from apportion.member.cluster_queries.topics import Leader
-from apportion.member.membership import MemberAssignment, TopicDescription
+from apportion.member.cluster_queries.topics import Leader, TopicDescription
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.partition_leaders import SendToLeader
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
@@ -33,6 +32,10 @@ from apportion.member.time_limits import (
 from apportion.rules import Rule, run_rule
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.topics import TopicId, TopicIdPartition, Topics
+
+# A task of Spark's reads without a membership.
+if TYPE_CHECKING:
+    from apportion.member.membership import MemberAssignment
 
 CONNECT_TIMEOUT_MS = 5_000
 V = TypeVar("V")
@@ -276,7 +279,7 @@ class NetworkClient:
         return self._run_metadata(self.metadata.topics(names, fresh=fresh), timeout_ms)
 
     def resolve_names(
-        self, partitions: MemberAssignment, timeout_ms: int | None = None
+        self, partitions: "MemberAssignment", timeout_ms: int | None = None
     ) -> tuple[TopicIdPartition, ...]:
         """Return an assignment's partitions with their topics' names, in order.
 

@@ -57,12 +57,13 @@ class HeartbeatBudget:
     """The heartbeats to come of all consumer groups of a broker, booked in slots."""
 
     __slots__ = (
-        "_booked",
+        "_at_rest",
+        "_awaited",
         "_current",
         "_first",
-        "_kept",
-        "_open_slot",
-        "_whole",
+        "_open_at_rest",
+        "_open_awaited",
+        "_parts",
         "bookings",
         "per_second",
     )
@@ -71,20 +72,27 @@ class HeartbeatBudget:
         """Begin with an empty calendar. per_second: heartbeats; 0 for none below the interval."""
         self.per_second = per_second
         self.bookings = 0  # so far
-        # What each slot of a second has of the budget, and each slot of `KEPT_PART` seconds of the
-        # part that is kept: the same in each such time.
-        self._whole = _parts(per_second, SLOTS_PER_SECOND)
-        self._kept = _parts(per_second, KEPT_SLOTS)
+        # What each slot of `KEPT_PART` seconds has of the budget, and of the part that is kept: the
+        # same in each such time.
+        self._parts = tuple(
+            zip(
+                _parts(per_second, SLOTS_PER_SECOND) * KEPT_PART,
+                _parts(per_second, KEPT_SLOTS),
+                strict=True,
+            )
+        )
         self._current = 0  # the slot of the last call; those before it are over
         self._first = 0  # the earliest slot that the last call could book
-        # is_awaited -> a ring: the heartbeats booked in slot s are at s modulo its length
-        self._booked = {False: [0], True: [0]}
-        # is_awaited -> the slot before which there is no room for such heartbeats
-        self._open_slot = {False: 0, True: 0}
+        # Two rings: the heartbeats booked in slot s are at s modulo their length.
+        self._at_rest = [0]
+        self._awaited = [0]
+        # The slots before which there is no room for a heartbeat at rest, and for an awaited one.
+        self._open_at_rest = 0
+        self._open_awaited = 0
 
     def __len__(self) -> int:
         """Return how many slots the calendar has."""
-        return len(self._booked[True])
+        return len(self._awaited)
 
     def book(self, now_ms: int, latest_ms: int, *, is_awaited: bool, from_ms: int = 0) -> Booking:
         """Book a member's next heartbeat in 100 ms at the earliest, at `latest_ms` at the latest.
@@ -93,66 +101,85 @@ class HeartbeatBudget:
         """
         last = latest_ms // SLOT_MS
         current = now_ms // SLOT_MS
-        ring = self._booked[is_awaited]
-        if current > self._current or last - self._current >= len(ring):
+        if current > self._current or last - self._current >= len(self._awaited):
             self._move_to(current, last)
-            ring = self._booked[is_awaited]
         # Rounded up: a slot that has begun by then would be too soon.
-        self._first = -((now_ms + SHORTEST_MS) // -SLOT_MS)
-        earliest = max(self._first, self._open_slot[is_awaited])
-        slot = begin = max(earliest, -(from_ms // -SLOT_MS))
-        while slot <= last and not self._has_room(slot, is_awaited=is_awaited):
-            slot += 1
+        self._first = first = -((now_ms + SHORTEST_MS) // -SLOT_MS)
+        opened = self._open_awaited if is_awaited else self._open_at_rest
+        earliest = first if first > opened else opened
+        begin = max(earliest, -(from_ms // -SLOT_MS)) if from_ms else earliest
+        slot = self._slot_with_room(begin, last, is_awaited=is_awaited)
         # Slots before the first are too soon for every later call, too. Those before a later time
         # were not looked at.
         if begin == earliest:
-            self._open_slot[is_awaited] = slot
+            if is_awaited:
+                self._open_awaited = slot
+            else:
+                self._open_at_rest = slot
         # The latest time is always allowed, with room or without.
-        due_ms = min(slot * SLOT_MS, latest_ms)
-        ring[due_ms // SLOT_MS % len(ring)] += 1
+        due_ms = slot * SLOT_MS
+        if due_ms > latest_ms:
+            due_ms, slot = latest_ms, last
+        ring = self._awaited if is_awaited else self._at_rest
+        ring[slot % len(ring)] += 1
         self.bookings += 1
         return Booking(due_ms, is_awaited)
 
     def cancel(self, booking: Booking) -> None:
         """Give back the booking of a heartbeat that is not to come, or has come already."""
-        slot = booking.due_ms // SLOT_MS
+        due_ms, is_awaited = booking
+        slot = due_ms // SLOT_MS
         if slot < self._current:
             return  # the slot is over
-        ring = self._booked[booking.is_awaited]
+        ring = self._awaited if is_awaited else self._at_rest
         ring[slot % len(ring)] -= 1
         # The booking of a heartbeat that comes at its time: nobody can have its slot any more.
         if slot < self._first:
             return
-        open_slot = self._open_slot
-        for is_awaited in open_slot:
-            if slot < open_slot[is_awaited]:
-                open_slot[is_awaited] = slot
+        if slot < self._open_at_rest:
+            self._open_at_rest = slot
+        if slot < self._open_awaited:
+            self._open_awaited = slot
 
-    def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
-        """Return whether one more heartbeat fits into the slot's part of the budget."""
-        booked = self._booked
-        index = slot % len(booked[True])
-        at_rest, awaited = booked[False][index], booked[True][index]
-        whole, kept = self._whole[slot % SLOTS_PER_SECOND], self._kept[slot % KEPT_SLOTS]
-        if is_awaited:
-            # Members at rest may have taken all: those whose configured interval ends here.
-            return at_rest + awaited < whole or awaited < kept
-        return at_rest + awaited < whole and at_rest < whole - kept
+    def _slot_with_room(self, begin: int, last: int, *, is_awaited: bool) -> int:
+        """Return the first slot from `begin` on with room for one more heartbeat.
+
+        That is in its part of the budget; `last` + 1, or `begin` if that is later, where none has.
+        """
+        at_rest, awaited, parts = self._at_rest, self._awaited, self._parts
+        size = len(awaited)
+        slot = begin
+        while slot <= last:
+            index = slot % size
+            whole, kept = parts[slot % KEPT_SLOTS]
+            resting = at_rest[index]
+            booked = resting + awaited[index]
+            if is_awaited:
+                # Members at rest may have taken all: those whose configured interval ends here.
+                if booked < whole or booked - resting < kept:
+                    break
+            elif booked < whole and resting < whole - kept:
+                break
+            slot += 1
+        return slot
 
     def _move_to(self, current: int, last: int) -> None:
         """Forget the slots before `current`; make room for slots up to `last`."""
         size = len(self)
         for slot in range(self._current, min(current, self._current + size)):
-            for ring in self._booked.values():
-                ring[slot % size] = 0
+            self._at_rest[slot % size] = self._awaited[slot % size] = 0
         self._current = max(self._current, current)
         needed = last - self._current + 1
         if needed > size:
-            for is_awaited, ring in self._booked.items():
-                longer = [0] * needed
-                for slot in range(self._current, self._current + size):
-                    longer[slot % needed] = ring[slot % size]
-                self._booked[is_awaited] = longer
+            self._at_rest = self._longer(self._at_rest, needed)
+            self._awaited = self._longer(self._awaited, needed)
+
+    def _longer(self, ring: list[int], size: int) -> list[int]:
+        """Return a ring of that many slots with the bookings of a shorter one."""
+        longer = [0] * size
+        for slot in range(self._current, self._current + len(ring)):
+            longer[slot % size] = ring[slot % len(ring)]
+        return longer
 
 
 def _parts(budget: int, slots: int) -> tuple[int, ...]:

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Instant
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.membership import (
     Lookup,
     MetadataFetched,
     QueryAnswered,
     QueryCluster,
-    TopicDescription,
     Unanswered,
 )
 from apportion.topics import TopicId

@@ -8,12 +8,13 @@ actions; actions are requests to the cluster and messages to the owner. All are 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from apportion.assign.by_name import Given
 from apportion.errors import Code, Refused
 from apportion.machine import Note, Tick
 from apportion.member.assignors.runs import AssignorRun
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.topics import IdPartition, TopicId, grouped
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -191,18 +192,6 @@ class Unanswered:
     request_id: int
     why: str
     code: Code = Code.NONE
-
-
-class TopicDescription(NamedTuple):
-    """Metadata of one topic.
-
-    racks: of each partition's replicas; () where the brokers have no rack.
-    """
-
-    name: str
-    id: TopicId
-    partitions: int
-    racks: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,6 +1,7 @@
 """The brokers, topics and leaders that a client knows from Metadata responses."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.retries import PauseBeforeRetry, send_until_accepted
@@ -10,11 +11,14 @@ from apportion.member.cluster_queries.topics import (
     MetadataQuery,
     TopicWithLeaders,
 )
-from apportion.member.membership import MemberAssignment
 from apportion.member.reactions import retry_or_raise
 from apportion.rules import Rule
 from apportion.topics import TopicId, TopicIdPartition, TopicPartition, Topics
 from apportion.wire.uuids import uuid_text
+
+# A client without a member imports no membership.
+if TYPE_CHECKING:
+    from apportion.member.membership import MemberAssignment
 
 
 class MetadataCache:
@@ -38,7 +42,7 @@ class MetadataCache:
         known = (self._topics.get(name) for name in requested)
         return Topics(each.topic for each in known if each is not None)
 
-    def resolve_names(self, partitions: MemberAssignment) -> Rule[tuple[TopicIdPartition, ...]]:
+    def resolve_names(self, partitions: "MemberAssignment") -> Rule[tuple[TopicIdPartition, ...]]:
         """Return an assignment's partitions with their topics' names, in order.
 
         Those of topics that the cluster does not know are left out.

@@ -9,12 +9,15 @@ ids: `member.leader_queries` answers them by the queries here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from apportion.member.cluster_queries.query import GroupQuery
-from apportion.member.membership import MemberAssignment, View
 from apportion.rules import RuleQuery
 from apportion.topics import TopicIdPartition
+
+# Not all that ask have a membership: Spark's processes that read none import none.
+if TYPE_CHECKING:
+    from apportion.member.cluster_queries.query import GroupQuery
+    from apportion.member.membership import MemberAssignment, View
 
 NO_MEMBER_INCARNATION = 0
 """In place of a member's incarnations, which count from 1: a request without a member id."""
@@ -51,7 +54,7 @@ class ResolveTopicNames(RuleQuery):
     Answer: tuple[TopicIdPartition, ...] in order, without topics that the cluster does not know.
     """
 
-    partitions: MemberAssignment
+    partitions: "MemberAssignment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class AdoptAssignment(RuleQuery):
     """
 
     incarnation: int
-    target: MemberAssignment
+    target: "MemberAssignment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class ListOffsets(RuleQuery):
 class AskCoordinator(RuleQuery):
     """Send the query to its group's coordinator, with retries. Answer: the query's result."""
 
-    query: GroupQuery[Any]
+    query: "GroupQuery[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,6 @@ class MembershipSnapshot:
     response says that the broker does not coordinate the group, or is loading it.
     """
 
-    view: View
+    view: "View"
     read_at_ms: int
     interruptions: int

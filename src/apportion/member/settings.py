@@ -6,12 +6,16 @@ and the sentence too where these suit them.
 """
 
 from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
 
 from apportion.errors import Code
-from apportion.member.membership import MembershipRequest
 from apportion.settings import MAX_INT32, Setting
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest
+
+# A process that only parses options needs no membership.
+if TYPE_CHECKING:
+    from apportion.member.membership import MembershipRequest
 
 JOIN_TIMEOUT_LAPSE_MS = 5_000
 
@@ -107,7 +111,7 @@ class MemberSettings:
     backoff_limit_ms: int = 1_000
     wait_limit_ms: int = 120_000
 
-    def timeout_ms(self, request: MembershipRequest) -> int:
+    def timeout_ms(self, request: "MembershipRequest") -> int:
         """Return how long to wait for the response to a member's request."""
         # The coordinator holds both back until all members have joined or synced.
         if isinstance(request, JoinGroupRequest | SyncGroupRequest):

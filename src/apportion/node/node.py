@@ -24,17 +24,25 @@ from apportion.machine import (
     Instant,
     Note,
     Tick,
-    Ticket,
 )
 from apportion.node.authorization.gate import Gate
 from apportion.node.bootstrap import NOTHING, BootstrapMetadata
 from apportion.node.broker import Answer, BrokerContext
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import SHARD, Coordinators
+from apportion.node.deadline_keys import (
+    FAILURES,
+    FLUSH,
+    FLUSH_RETRY_MS,
+    PRODUCER_EXPIRY_CHECK_MS,
+    PRODUCERS,
+    RETRY,
+    TOPICS_CHANGED,
+)
 from apportion.node.delayed_fetches import FETCH, DelayedFetches
 from apportion.node.failures import COUNTED_EACH_MS, StepFailures
+from apportion.node.fetch_answers import FetchAnswers
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
-from apportion.node.handlers import fetch
 from apportion.node.handlers.table import HANDLERS
 from apportion.node.listeners import Advertised
 from apportion.node.partitions import Partition, Partitions
@@ -50,16 +58,6 @@ from apportion.store.disk import Disk, DiskError
 from apportion.store.metadata_log import LogEnd, MetadataLog
 from apportion.topics import IdPartition, Topics
 
-# Deadlines; those with the same time are served in the order of these keys.
-FLUSH: Key = ("flush",)  # while it is armed no flush begins
-PRODUCERS: Key = ("producers",)  # the next check for expired producer states
-RETRY: Key = ("again",)  # run the units that a failed step has left
-# announce topics and settings to the remaining shards after one of them has failed
-TOPICS_CHANGED: Key = ("tell",)
-FAILURES: Key = ("failures",)  # log the failures that were only counted
-FLUSH_RETRY_MS = 1_000  # the pause before the next flush after two refused ones in a row
-PRODUCER_EXPIRY_CHECK_MS = 600_000  # Kafka's producer.id.expiration.check.interval.ms
-
 
 class Node:
     """One broker on one disk.
@@ -68,8 +66,9 @@ class Node:
     """
 
     __slots__ = (
-        *("_announced", "_broker", "_cleaner", "_coordinators", "_expiry", "_failures", "_gate"),
-        *("_is_announcing", "_request", "_rollback", "_sender", "_split_requests", "_units"),
+        *("_announced", "_broker", "_cleaner", "_coordinators", "_expiry", "_failures"),
+        *("_fetches", "_gate", "_is_announcing", "_request", "_rollback", "_sender"),
+        *("_split_requests", "_units"),
     )
 
     def __init__(self, disk: Disk, settings: BrokerSettings, advertised: Advertised) -> None:
@@ -91,6 +90,7 @@ class Node:
         self._expiry = RetentionCheck(self._broker)
         self._split_requests = SplitRequests()
         self._sender = ReplySender(self._broker, self._split_requests)
+        self._fetches = FetchAnswers(self._broker, self._sender)
         self._coordinators = Coordinators(
             self._broker, self._split_requests, self._sender.send_when_durable
         )
@@ -99,7 +99,7 @@ class Node:
         self._announced = self._broker.topic_service.for_shards
         self._is_announcing = False
         # still to run: empty between steps, unless one failed
-        self._units: deque[UnitOfWork] = deque()
+        self._units: deque[UnitOfWork | Arrived] = deque()
         self._request: Arrived | None = None  # of the current unit
 
     def start(self, now: Instant, fresh: bytes, given: BootstrapMetadata = NOTHING) -> list[Any]:
@@ -117,9 +117,9 @@ class Node:
     def step(self, event: Any, now: Instant) -> list[Any]:
         """Run the units of work that `event` asks for, and return the actions that follow."""
         if type(event) is Arrived:
-            self._units.append(UnitOfWork(event, self._dispatch, event))
+            self._units.append(event)
         elif type(event) is Arrivals:
-            self._units += [UnitOfWork(each, self._dispatch, each) for each in event.requests]
+            self._units += event.requests
         elif type(event) is Flushed:
             self._flushed(event.flush_seq)
         elif type(event) is FlushFailed:
@@ -225,7 +225,7 @@ class Node:
         if whole is None and request.ticket < 0:
             return  # the whole request has failed with another of its parts
         request = whole or request
-        self._stop_waiting(request.ticket)
+        self._fetches.stop_waiting(request.ticket)
         self._sender.send_error(request, code)
 
     def _arm_periodic(self, now: Instant) -> None:
@@ -240,9 +240,39 @@ class Node:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
 
     def _run_all(self, now: Instant) -> None:
-        """Run the queued units of work."""
-        while self._units:
-            self._run(self._units.popleft(), now)
+        """Run the queued units of work, of which each request is one."""
+        units = self._units
+        while units:
+            unit = units.popleft()
+            if isinstance(unit, UnitOfWork):
+                self._run(unit, now)
+            else:
+                self._run_request(unit, now)
+
+    def _run_request(self, request: Arrived, now: Instant) -> None:
+        """Answer a request, by the broker's handler of its API or by the group coordinators.
+
+        It is a unit of work; but a steady heartbeat, which has nothing to undo, needs none.
+        """
+        self._request = request
+        if self._gate is not None:
+            checked = self._gate.check(request)
+            if isinstance(checked, Answer):
+                self._sender.send_answer(request, checked)
+                self._confirm()
+                return
+            request = checked
+        steady = self._coordinators.steady_response_or_none(request, now)
+        if steady is not None:
+            self._sender.send_at_once(request, steady)
+            self._request = None
+            return
+        handler = HANDLERS.get(type(request.request))
+        if handler is None:
+            self._coordinators.route(request, now)
+        elif (answer := handler(self._broker, request, now)) is not None:
+            self._sender.send_answer(request, answer)
+        self._confirm()
 
     def _run(self, unit: UnitOfWork, now: Instant) -> None:
         """Run one unit of work of the node, and confirm it."""
@@ -256,20 +286,6 @@ class Node:
         self._sender.confirm()
         self._broker.flush_gate.release_savepoints()
         self._coordinators.confirm()
-
-    def _dispatch(self, event: Arrived, now: Instant) -> None:
-        """Hand a request to the broker's handler of its API, or to the group coordinators."""
-        if self._gate is not None:
-            checked = self._gate.check(event)
-            if isinstance(checked, Answer):
-                self._sender.send_answer(event, checked)
-                return
-            event = checked
-        handler = HANDLERS.get(type(event.request))
-        if handler is None:
-            self._coordinators.route(event, now)
-        elif (answer := handler(self._broker, event, now)) is not None:
-            self._sender.send_answer(event, answer)
 
     def _finish_step(self, now: Instant) -> list[Any]:
         """Announce topics and settings, retry fetches, begin a flush; return the step's actions."""
@@ -285,12 +301,13 @@ class Node:
             )
             self._run_all(now)
             self._announced = latest
+        self._coordinators.arm_steady()
         # A topic, or the broker, may have got a retention in this step.
         self._expiry.arm_if_needed(now)
         while broker.delayed_fetches.ready:
             ticket = next(iter(broker.delayed_fetches.ready))
             request = broker.delayed_fetches.request_or_none(ticket)
-            self._run(UnitOfWork(request, self._retry_fetch, ticket), now)
+            self._run(UnitOfWork(request, self._fetches.retry, ticket), now)
         if broker.undelayed:
             self._sender.actions += broker.undelayed
             broker.undelayed.clear()
@@ -310,33 +327,13 @@ class Node:
         self._is_announcing = True
         self._coordinators.update(index, now)
 
-    def _retry_fetch(self, ticket: Ticket, _now: Instant) -> None:
-        """Answer a delayed Fetch if its partitions now have its min_bytes; else it goes on waiting.
-
-        `DelayedFetches` lists as `ready` those whose partitions were appended to. The request is
-        gone if it was answered at its max_wait, or if its client has disconnected.
-        """
-        self._broker.delayed_fetches.ready.pop(ticket)
-        request = self._broker.delayed_fetches.request_or_none(ticket)
-        if request is not None and (result := fetch.FetchResult(self._broker, request)).is_complete:
-            self._answer_fetch(request, result)
-
-    def _answer_fetch(self, request: Arrived, result: fetch.FetchResult) -> None:
-        self._stop_waiting(request.ticket)
-        self._sender.send_answer(request, Answer(result.response))
-
-    def _stop_waiting(self, ticket: Ticket) -> None:
-        """Forget the delayed Fetch of that ticket, if there is one."""
-        self._broker.deadlines.disarm((FETCH, ticket))
-        self._broker.delayed_fetches.remove(ticket)
-
     def _serve(self, key: Key, now: Instant) -> None:
         """Serve a due deadline; at its max_wait a Fetch gets the batches there are."""
         broker = self._broker
         if key[0] == SHARD:
             self._coordinators.tick(key[1], now)
         elif key[0] == FETCH and self._request is not None:
-            self._answer_fetch(self._request, fetch.FetchResult(broker, self._request))
+            self._fetches.answer(self._request)
         elif key == CLEANING:
             self._cleaner.run_step(now)
         elif key == EXPIRY:
@@ -355,7 +352,7 @@ class Node:
 
     def _drop_tickets(self, event: Gone, _now: Instant) -> None:
         for ticket in event.tickets:
-            self._stop_waiting(ticket)
+            self._fetches.stop_waiting(ticket)
         self._units += (
             UnitOfWork(None, self._coordinators.drop_tickets, (index, event))
             for index in self._coordinators.indexes_with(event.tickets)

@@ -66,7 +66,10 @@ class ReplySender:
 
     def send_error(self, request: Arrived, code: Code) -> None:
         """Answer a request that has failed as a whole, in this step."""
-        body = error_response(request, code)
+        self.send_at_once(request, error_response(request, code))
+
+    def send_at_once(self, request: Arrived, body: Any) -> None:
+        """Answer a whole request in this step, outside of any unit of work."""
         self.actions.append(Reply(request.ticket, _leaving(request, body)))
 
     def confirm(self) -> None:

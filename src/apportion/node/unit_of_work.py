@@ -3,7 +3,8 @@
 A step is a sequence of units of work: one request, one held reply, one deadline, one delayed fetch,
 one shard that learns of topics or of closed connections. A unit is atomic, as a database
 transaction is: it is done as a whole, or `Node.give_up` undoes it. **A step that fails leaves no
-trace that later steps could stumble over.**
+trace that later steps could stumble over.** A steady heartbeat is no unit of work, since it changes
+nothing that would have to be undone (`Coordinators.steady_response_or_none`).
 
 - Its writes are cut off. A writer takes a savepoint before it writes (`FlushGate.begin_write`) and
   is read again from its files; every shard that took part is replayed from its log

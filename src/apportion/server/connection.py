@@ -30,7 +30,8 @@ SPEAKS_TLS = (
     "SASL_PLAINTEXT, or another listener"
 )
 IDLE = "nothing came or went for {0} ms (connections.max.idle.ms)"
-# Responses that are ready while requests are started are written together, up to this size.
+# Responses that are ready while requests are started, or in one step of the broker, are written
+# together, up to this size.
 COLLECTED_BYTES = 1 << 16
 
 
@@ -170,12 +171,21 @@ class ServerConnection(asyncio.Protocol):
                 self._unwritten_bytes += len(part)
             self._inflight_bytes -= ready.size_bytes
         if not self._is_collecting:
-            self._write()
-            if self._close_reason is not None:
-                self._close_transport()
-            elif self._waiting_frames:
-                # Not at once: this may be called while the node's actions are performed.
-                asyncio.get_running_loop().call_soon(self.start_requests)
+            if self._unwritten_bytes >= COLLECTED_BYTES:
+                self._write()
+            self._receiver.write_soon(self)
+
+    def write_responses(self) -> None:
+        """Write the responses that are ready to the client; then close if one of them says so.
+
+        If none does, start the client's waiting requests soon.
+        """
+        self._write()
+        if self._close_reason is not None:
+            self._close_transport()
+        elif self._waiting_frames:
+            # Not at once: this may be called while the node's actions are performed.
+            asyncio.get_running_loop().call_soon(self.start_requests)
 
     def pause_writing(self) -> None:
         """Start no further request: the peer does not read fast enough (asyncio's callback)."""
@@ -208,6 +218,7 @@ class ServerConnection(asyncio.Protocol):
 
     def close_after_writes(self) -> None:
         """Close the connection after the responses that are ready."""
+        self._write()
         self._transport.close()
 
     def abort(self, reason: str = "") -> None:

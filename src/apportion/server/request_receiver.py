@@ -71,6 +71,10 @@ class RespondingConnection(OpenConnection, Protocol):
         """Send a response to the client after those of all its earlier requests."""
         ...
 
+    def write_responses(self) -> None:
+        """Write the responses that are ready to the client."""
+        ...
+
 
 class RequestReceiver(Protocol):
     """The part of `Server` that its connections use."""
@@ -90,6 +94,13 @@ class RequestReceiver(Protocol):
         """Hand a client's request to the broker; give its slot the ticket that names it there.
 
         The server calls `connection.send_response(slot, body)` once, perhaps before this returns.
+        """
+        ...
+
+    def write_soon(self, connection: RespondingConnection) -> None:
+        """Write a connection's responses, together with those of other clients if there are any.
+
+        The server calls `connection.write_responses()` once, perhaps before this returns.
         """
         ...
 

@@ -128,6 +128,7 @@ class SaslConnection(ServerConnection):
         self._close_reason = self._close_reason or reason
         # While requests are being started, their responses are not written yet.
         if not self._is_collecting:
+            self._write()
             self._close_transport()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -199,6 +200,10 @@ class SaslGate:
         self._stop_timer()
         self._forget_token()
         self._listener.receiver.connection_closed(connection, tickets, reason)
+
+    def write_soon(self, connection: Any) -> None:
+        """Write the connection's responses, together with those of other clients."""
+        self._listener.receiver.write_soon(connection)
 
     def answer_submitted(self) -> None:
         """Have the server answer what was passed on to it."""

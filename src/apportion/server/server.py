@@ -6,7 +6,6 @@ requests into events and replies into bytes. It decides in which order a start a
 
 import asyncio
 import logging
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from apportion.readable import readable
 from apportion.server.closed_connections import ClosedConnectionLog
 from apportion.server.counted_lines import SUMMARY_INTERVAL_S
 from apportion.server.denied_requests import DeniedRequestLog
+from apportion.server.fresh_ids import FreshIds
 from apportion.server.idle_connections import IdleConnections
 from apportion.server.openings import Openings
 from apportion.server.request_receiver import OpenConnection, RespondingConnection, ResponseSlot
@@ -46,6 +46,7 @@ from apportion.server.start_warnings import (
     user_warnings,
 )
 from apportion.server.stepped_together import STEPPED_TOGETHER
+from apportion.server.written_together import WrittenTogether
 from apportion.store.files import RealDisk
 from apportion.store.metadata_log import ScramCredentials
 
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from apportion.server.metrics_listener import MetricsListener
 
 log = logging.getLogger("apportion.server")
-FRESH_ID_BYTES = 16
 ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen(2)
 # How long a stopping broker waits, in all, for peers to read their last responses.
 DRAIN_SECONDS = 2
@@ -80,7 +80,8 @@ class Server:
         self._connections: dict[OpenConnection, None] = {}
         self._idle = IdleConnections(self._connections, settings.connections_max_idle_ms)
         self._last_ticket = 0
-        self._random_bytes, self._random_used = b"", 0
+        self._fresh_ids = FreshIds()
+        self._written_together = WrittenTogether()
         self._listening: list[asyncio.Server] = []
         self._stopping = asyncio.Event()
         self._all_closed = asyncio.Event()  # set while no connection is open
@@ -231,10 +232,14 @@ class Server:
         self._last_ticket += 1
         ticket = slot.ticket = Ticket(self._last_ticket)
         self._unanswered[ticket] = (connection, slot)
-        arrived = Arrived(ticket, request, slot.version, caller, self._fresh_id())
+        arrived = Arrived(ticket, request, slot.version, caller, self._fresh_ids.take())
         (self._driver.post_soon if type(request) in STEPPED_TOGETHER else self._driver.post)(
             arrived
         )
+
+    def write_soon(self, connection: RespondingConnection) -> None:
+        """Write a connection's responses, together with the others of the node's step."""
+        self._written_together.write_soon(connection)
 
     def answer_submitted(self) -> None:
         """Have the node step over the requests that wait for others of their pass of the loop."""
@@ -333,25 +338,27 @@ class Server:
         self._driver = LoopDriver(
             node, sync=self._disk.sync, carry_out=self._perform, broken=self._fail, loop=loop
         )
-        for action in node.start(now(), self._fresh_id(), self._bootstrap):
+        for action in node.start(now(), self._fresh_ids.take(), self._bootstrap):
             # No client may see records that a crash could still lose, so this flush is waited for;
             # if it fails, the broker does not start.
             if type(action) is Flush:
                 self._disk.sync(action.paths)
                 self._driver.post(Flushed(action.flush_seq))
             else:
-                self._perform(action)
+                self._perform([action])
 
-    def _perform(self, action: Any) -> None:
-        """Perform one action of the node that is not the driver's own: a reply or a log line."""
-        if type(action) is Reply:
-            # None: the connection was closed before its request was answered.
-            if (waiting := self._unanswered.pop(action.ticket, None)) is not None:
-                self._send_response(*waiting, action.body)
-        elif type(action) is Note:
-            log_note(log, action)
-        elif type(action) is RequestDenied:
-            self._report_denied(action)
+    def _perform(self, actions: list[Any]) -> None:
+        """Perform the actions of a step that are not the driver's own: replies and log lines."""
+        with self._written_together:
+            for action in actions:
+                if type(action) is Reply:
+                    # None: the connection was closed before its request was answered.
+                    if (waiting := self._unanswered.pop(action.ticket, None)) is not None:
+                        self._send_response(*waiting, action.body)
+                elif type(action) is Note:
+                    log_note(log, action)
+                elif type(action) is RequestDenied:
+                    self._report_denied(action)
 
     def _fail(self, error: Exception) -> None:
         """End the broker: the driver could not undo a failed step, or the disk has failed."""
@@ -378,17 +385,6 @@ class Server:
                 error,
             )
             connection.close_after_writes()
-
-    def _fresh_id(self) -> bytes:
-        """Return 16 random bytes, for the ids that a request may need (`Arrived.fresh`).
-
-        Random bytes are taken from the system in blocks: a call for each request would be slow.
-        """
-        start = self._random_used
-        if start == len(self._random_bytes):
-            self._random_bytes, start = os.urandom(256 * FRESH_ID_BYTES), 0
-        self._random_used = start + FRESH_ID_BYTES
-        return self._random_bytes[start : self._random_used]
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

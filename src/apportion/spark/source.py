@@ -40,7 +40,13 @@ from apportion.spark.reading.admission_control import (
     SupportsTriggerAvailableNow,
     suited_to_spark,
 )
-from apportion.spark.reading.slices import TaskSlices, read_task, split_into_tasks
+from apportion.spark.reading.slices import (
+    ReadingOptions,
+    TaskReader,
+    TaskSlices,
+    read_task,
+    split_into_tasks,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,8 +127,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's stream reader: plans micro-batches as a member of the group, and reads their tasks.
 
     Its methods are those of Spark 4.2; `reading/admission_control.py` suits them to 4.0 and 4.1.
-    Spark pickles it for its executors. A copy has the options, and no member of its own until it
-    plans a batch.
+    Spark pickles it for its executors, where it is a `TaskReader`.
     """
 
     def __init__(self, options: "SourceOptions", load: str = "") -> None:
@@ -130,14 +135,10 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._batch_member: BatchMember | None = None
         self._planned_batch = PlannedBatchFile(load, options)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Sockets and threads cannot be pickled, and an executor's copy must never join the group.
-        nothing_planned = PlannedBatchFile("", self._options)
-        return {
-            "_options": self._options,
-            "_batch_member": None,
-            "_planned_batch": nothing_planned,
-        }
+    def __reduce__(self) -> tuple[type[TaskReader], tuple[ReadingOptions]]:
+        # Sockets and threads cannot be pickled, an executor's copy must never join the group, and
+        # this way it imports nothing with which to plan.
+        return TaskReader, (ReadingOptions.of(self._options),)
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the empty span: the group's committed offsets say where the first one starts."""

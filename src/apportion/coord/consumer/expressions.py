@@ -158,32 +158,36 @@ def refresh_if_due(turn: Turn, group: ConsumerGroup, access: Access | None) -> N
     """Begin to resolve the group's expressions if that is due, at a heartbeat of any member.
 
     As in Kafka they match, for all members, what the sender of that heartbeat may know of.
+    """
+    if is_refresh_due(turn, group):
+        expressions = tuple(group.saved.expression_counts)
+        turn.compute(ResolveExpressions(group.group_id, expressions, turn.topics, access))
 
-    It is due if one was never resolved, if the topics have changed, or after
+
+def is_refresh_due(turn: Turn, group: ConsumerGroup) -> bool:
+    """Return whether the group's expressions are to be resolved now, and can be.
+
+    They are if one was never resolved, if the topics have changed, or after
     `group.consumer.regex.refresh.interval.ms`; but not within ten seconds of the last time.
     """
-    saved, live = group.saved, group.live
-    # A steady heartbeat ends here in most groups.
+    live = group.live
+    # Most groups have none.
     if (
-        not saved.expression_counts
+        not group.saved.expression_counts
         or live.unsaved_resolutions
         or group.group_id in turn.computing[ResolveExpressions]
         or len(turn.computing[ResolveExpressions]) >= MOST_AT_ONCE
+        or refresh_wait_ms(turn, group) > 0
     ):
-        return
-    if refresh_wait_ms(turn, group) > 0:
-        return
-    if (
+        return False
+    return (
         has_unresolved(group)
         # After a start of the broker nothing is known of the last time, so the topics are compared.
         or live.resolved_topics is not turn.topics
         or live.resolved_ms is None
         or turn.now.mono_ms - live.resolved_ms
         > turn.settings.group_consumer_regex_refresh_interval_ms
-    ):
-        turn.compute(
-            ResolveExpressions(group.group_id, tuple(saved.expression_counts), turn.topics, access)
-        )
+    )
 
 
 def refresh_wait_ms(turn: Turn, group: ConsumerGroup) -> int:

@@ -55,11 +55,25 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
             )
             return
         result = heartbeat(turn, beat_of(arrived))
+    turn.reply(arrived.ticket, _accept(turn, result))
+
+
+def steady_response_or_none(turn: Turn, arrived: Arrived) -> ConsumerGroupHeartbeatResponse | None:
+    """Handle a steady ConsumerGroupHeartbeat; return None if it is not found steady.
+
+    Nothing is emitted: what it changes is not saved, and may be done twice.
+    """
+    result = steady_heartbeat_or_none(turn, arrived)
+    return None if result is None else _accept(turn, result)
+
+
+def _accept(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+    """Count an accepted heartbeat, book the member's next one, and return the response."""
     result.group.live.counts.heartbeats += 1
     interval_ms = book_next_heartbeat(turn, result.group, result.member)
     if result.includes_assignment:
         offering_members.note_told(result.group, result.member)
-    turn.reply(arrived.ticket, heartbeat_response(result, interval_ms))
+    return heartbeat_response(result, interval_ms)
 
 
 def beat_of(arrived: Arrived) -> Beat:

@@ -6,7 +6,9 @@ find by all of its steps, one after the other, that there is nothing to do.
 The method. The answer to all of these steps is found at once. The request names its group, member
 and epoch, and leaves everything else as it is. The member is at that epoch and has its target. The
 group has the target of its epoch, and has seen the topics of the cluster as they are. So no guard
-can refuse the member, no record is due, and only its session and its next heartbeat are left.
+can refuse the member, no record is due, and only its session and its next heartbeat are left:
+nothing that is saved, and no action but the response. So the shard takes no step for it
+(`Shard.steady_response_or_none`), and the node no unit of work.
 
 Why it holds. Each condition of `is_steady` stands for the steps that it makes needless. A heartbeat
 that is not found steady goes through all steps, so a condition too many costs time and nothing
@@ -28,8 +30,8 @@ def steady_heartbeat_or_none(turn: Turn, arrived: Arrived) -> HeartbeatResult | 
     member = None if group is None else group.saved.members.get(arrived.request.member_id)
     if group is None or member is None or not is_steady(turn, group, member, arrived):
         return None
-    if group.saved.expression_counts:
-        expressions.refresh_if_due(turn, group, arrived.access)
+    if group.saved.expression_counts and expressions.is_refresh_due(turn, group):
+        return None
     timers.arm_session(turn, group, member)
     return HeartbeatResult(group, member, includes_assignment=False)
 

@@ -5,15 +5,19 @@ or by DeleteRecords, or are beyond the log's end.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from apportion.machine import Note
-from apportion.member.batch.plan import BatchPlan
 from apportion.member.batch.queries import NotReady
 from apportion.member.batch.span import Span
 from apportion.member.deleted_topics import deleted_partitions
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.uuids import uuid_text
+
+# The tasks of a batch raise DataLoss, too, and plan nothing.
+if TYPE_CHECKING:
+    from apportion.member.batch.plan import BatchPlan
 
 
 class DataLoss(RuntimeError):
@@ -38,7 +42,7 @@ class DataLossCheck:
         if deleted:
             yield from self.report_deleted(previous.end_offsets(), deleted)
 
-    def check_gaps(self, plan: BatchPlan) -> Rule[None]:
+    def check_gaps(self, plan: "BatchPlan") -> Rule[None]:
         """Report the offsets that the plan of a micro-batch steps over, as data loss.
 
         ListOffsets asks by topic name, so the gap may be one of a recreated topic: then NotReady is

@@ -33,11 +33,11 @@ from apportion.member.classic.requests import (
     leave_request,
     sync_request,
 )
+from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.follow_up import FollowUpDeadline
 from apportion.member.membership import (
     MembershipRequest,
     MembershipState,
-    TopicDescription,
     minus,
 )
 from apportion.member.ownership import OwnedPartitions

@@ -8,7 +8,8 @@ topic may be owned still, and JoinGroup has to name them.
 from collections.abc import Iterable
 
 from apportion.assign.by_name import TopicParts, TopicShape, by_topic
-from apportion.member.membership import MemberAssignment, TopicDescription, assignment
+from apportion.member.cluster_queries.topics import TopicDescription
+from apportion.member.membership import MemberAssignment, assignment
 from apportion.topics import IdPartition, TopicId
 
 

@@ -6,7 +6,6 @@ from typing import ClassVar, NamedTuple
 
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.cluster_queries.query import BrokerQuery, OffsetQuery
-from apportion.member.membership import TopicDescription
 from apportion.member.permissions import denial_or_none
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics, values_by_topic
 from apportion.wire.messages.list_offsets import (
@@ -32,6 +31,18 @@ class Leader(NamedTuple):
 
     node_id: int
     epoch: int
+
+
+class TopicDescription(NamedTuple):
+    """Metadata of one topic.
+
+    racks: of each partition's replicas; () where the brokers have no rack.
+    """
+
+    name: str
+    id: TopicId
+    partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
 
 
 class TopicWithLeaders(NamedTuple):

@@ -23,7 +23,7 @@ from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.batch_read import BatchOptions
 from apportion.spark.processes.plain_errors import without_traceback
-from apportion.spark.reading.slices import TaskSlices, read_task, split_into_tasks
+from apportion.spark.reading.slices import ReadingOptions, TaskReader, split_into_tasks
 
 log = logging.getLogger("apportion.spark")
 
@@ -33,6 +33,9 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: BatchOptions) -> None:
         self._options = options
+
+    def __reduce__(self) -> tuple[type[TaskReader], tuple[ReadingOptions]]:
+        return TaskReader, (ReadingOptions.of(self._options),)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks of the read, with offset ranges that are chosen now."""
@@ -58,10 +61,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""
-        # Where there is nothing to read, Spark makes a task of its own.
-        if not isinstance(partition, TaskSlices):
-            return iter(())
-        return read_task(partition, self._options)
+        return TaskReader(ReadingOptions.of(self._options)).read(partition)
 
 
 ANSWERS: ClusterAnswers = {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from apportion.client.cluster import Cluster
+    from apportion.security.client_security import ClientSecurity
 
 OFFSETS_A_TASK = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
@@ -47,6 +48,24 @@ class TaskOptions(ClusterOptions, Protocol):
     @property
     def include_headers(self) -> bool:
         """Return whether rows have the column headers."""
+
+
+class ReadingOptions(NamedTuple):
+    """Those options alone, which a task is given: it imports no others."""
+
+    bootstrap: str
+    security: "ClientSecurity"
+    client_id: str
+    request_timeout_ms: int
+    fail_on_data_loss: bool
+    include_headers: bool
+
+    @classmethod
+    def of(cls, options: TaskOptions) -> "ReadingOptions":
+        """Return what a task needs of the options."""
+        return cls(
+            *ConnectionSettings.of(options), options.fail_on_data_loss, options.include_headers
+        )
 
 
 class PartitionSlice(NamedTuple):
@@ -72,6 +91,20 @@ class TaskSlices(InputPartition):
     def __repr__(self) -> str:
         texts = ", ".join(f"{part.partition}[{part.start}, {part.end})" for part in self.slices)
         return f"Slices({texts})"
+
+
+class TaskReader:
+    """Reads the tasks that it is given: what a reader becomes where an executor unpickles it."""
+
+    def __init__(self, options: ReadingOptions) -> None:
+        self._options = options
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Read the rows of one task."""
+        # Where a batch read has nothing to read, Spark makes a task of its own.
+        if not isinstance(partition, TaskSlices):
+            return iter(())
+        return read_task(partition, self._options)
 
 
 def split_into_tasks(

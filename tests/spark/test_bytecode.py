@@ -1,0 +1,165 @@
+"""`python -m apportion.spark.bytecode`: Spark's Python processes find PySpark compiled."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from apportion.spark.bytecode import NoArchives, add_bytecode, archives, main, remove_bytecode
+
+SOURCES = {
+    "sparkle/__init__.py": "",
+    "sparkle/worker.py": "def fail():\n    raise ValueError\n",
+    "sparkle/tests/test_worker.py": "from sparkle import worker\n",
+    "sparkle/template.py": "{{ no Python }}\n",
+}
+WHERE = """
+import traceback
+from sparkle import worker
+print(worker.__file__)
+try:
+    worker.fail()
+except ValueError:
+    traceback.print_exc()
+"""
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """An archive as Spark has it: PySpark's, in `python/lib`."""
+    path = tmp_path / "python" / "lib" / "pyspark.zip"
+    path.parent.mkdir(parents=True)
+    with ZipFile(path, "w") as new:
+        for name, source in SOURCES.items():
+            new.writestr(name, source)
+    return path
+
+
+def imported(archive: Path) -> tuple[str, str]:
+    """The file from which another process imports the worker, and the trace of its error."""
+    environment = {**os.environ, "PYTHONPATH": str(archive)}
+    done = subprocess.run(
+        [sys.executable, "-c", WHERE], env=environment, capture_output=True, text=True
+    )
+    return done.stdout.strip(), done.stderr
+
+
+def bytecode(archive: Path) -> list[str]:
+    with ZipFile(archive) as opened:
+        return [name for name in opened.namelist() if name.endswith(".pyc")]
+
+
+def test_modules_are_imported_compiled_and_fail_with_their_lines(archive: Path) -> None:
+    assert imported(archive)[0] == f"{archive}/sparkle/worker.py"
+
+    assert add_bytecode(archive) == 2
+
+    path, trace = imported(archive)
+    assert path == f"{archive}/sparkle/worker.pyc"
+    assert f'File "{archive}/sparkle/worker.py", line 2, in fail\n    raise ValueError' in trace
+
+
+def test_tests_and_what_is_no_python_are_left_out(archive: Path) -> None:
+    add_bytecode(archive)
+
+    assert bytecode(archive) == ["sparkle/__init__.pyc", "sparkle/worker.pyc"]
+
+
+def test_a_process_that_has_opened_the_archive_goes_on(archive: Path) -> None:
+    before = archive.read_bytes()
+    with ZipFile(archive) as opened:
+        end_of_members = opened.start_dir
+
+    add_bytecode(archive)
+
+    # zipimport remembers where each member lies, and opens the file anew for each.
+    assert archive.read_bytes()[:end_of_members] == before[:end_of_members]
+
+
+def test_a_second_time_changes_nothing(archive: Path) -> None:
+    add_bytecode(archive)
+    before = archive.stat()
+
+    assert add_bytecode(archive) == 0
+    assert archive.stat() == before
+
+
+def test_bytecode_of_another_python_is_replaced(archive: Path) -> None:
+    with ZipFile(archive, "a") as opened:
+        opened.writestr("sparkle/worker.pyc", b"\x00\x00\r\n" + bytes(12))
+    assert imported(archive)[0] == f"{archive}/sparkle/worker.py"
+
+    assert add_bytecode(archive) == 2
+    assert imported(archive)[0] == f"{archive}/sparkle/worker.pyc"
+    assert len(bytecode(archive)) == 2
+
+
+def test_removed_bytecode_leaves_the_sources(archive: Path) -> None:
+    archive.chmod(0o640)
+    add_bytecode(archive)
+    assert archive.stat().st_mode & 0o777 == 0o640
+
+    assert remove_bytecode(archive) == 2
+
+    with ZipFile(archive) as opened:
+        assert {name: opened.read(name).decode() for name in opened.namelist()} == SOURCES
+    assert archive.stat().st_mode & 0o777 == 0o640
+    assert remove_bytecode(archive) == 0
+    assert os.listdir(archive.parent) == [archive.name]
+
+
+def test_the_archives_are_those_of_spark_home_or_of_the_package(archive: Path) -> None:
+    home = archive.parents[2]
+
+    assert archives({"SPARK_HOME": str(home)}) == [archive]
+    assert [path.name[:4] for path in archives({})] == ["py4j", "pysp"]
+
+
+def test_a_home_without_archives_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoArchives, match="set SPARK_HOME to Spark's directory") as raised:
+        archives({"SPARK_HOME": str(tmp_path)})
+    assert str(tmp_path / "python" / "lib") in str(raised.value)
+
+
+def test_the_command_says_what_it_has_done(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(archive.parents[2]))
+
+    assert [main([]), main([]), main(["--remove"]), main(["--remove"])] == [0, 0, 0, 0]
+
+    assert capsys.readouterr().out.splitlines() == [
+        f"{archive}: bytecode of 2 modules is added",
+        f"{archive}: has its bytecode already",
+        f"{archive}: bytecode of 2 modules is removed",
+        f"{archive}: has no bytecode",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_archive_of_another_user_is_one_line(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(archive.parents[2]))
+    archive.parent.chmod(0o555)
+
+    assert main([]) == 1
+
+    assert "run this as its owner" in capsys.readouterr().err
+
+
+def test_an_archive_that_is_damaged_is_one_line(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(archive.parents[2]))
+    archive.write_bytes(b"no archive")
+
+    assert main([]) == 1
+
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert str(archive) in printed
+    assert "install PySpark again" in printed
