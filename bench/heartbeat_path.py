@@ -1,6 +1,6 @@
 """What a steady heartbeat costs the broker without its sockets: everything from bytes to bytes.
 
-`python bench/heartbeat_path.py` prints the least and the median of the rounds, in µs of processor
+`python -m bench.heartbeat_path` prints the least and the median of the rounds, in µs of processor
 time for each heartbeat; `--connections 2000` has more of them. A server runs on a loop of this
 process; what is written to its connections is kept in a list.
 """

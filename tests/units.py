@@ -26,6 +26,7 @@ FIRST = (
     "tests/wire/test_codec.py",
     "tests/wire/test_oracles.py",
     # of make test-compat
+    "tests/kafka/test_differential_classic.py",
     "tests/kafka/test_spark_on_kafka.py",
     "tests/kafka/test_retention_on_kafka.py",
     "tests/compat/test_spark_versions.py",
@@ -35,7 +36,7 @@ FIRST = (
     "tests/compat/test_java_migration.py",
     "tests/kafka/test_differential.py",
     "tests/compat/test_mixed_groups.py",
-    "tests/kafka/test_differential_classic.py",
+    "tests/kafka/test_connect_on_kafka.py",
     "tests/compat/test_kill.py",
     "tests/compat/test_clients.py",
     "tests/compat/",

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.peers import bulk, membership, spark_rows, steady
+from bench.peers import bulk, membership, scale, small, spark_rows, steady
 from bench.peers.brokers import Brokers
 from bench.peers.report import markdown, terminal_table
 from bench.peers.rounds import Samples, Say
@@ -56,23 +56,56 @@ MEASUREMENTS = (
     *(
         Measurement(jobs, rounds, spark_rows.WARM_UP, partial(spark_rows.measure, jobs))
         for jobs, rounds in (
-            (("spark_first_batch", "spark_noop_plain", "spark_noop_lz4"), 2),
+            (("spark_first_batch", "spark_one_row", "spark_noop_plain", "spark_noop_lz4"), 2),
             (("spark_available_now_3m",), 2),
             (("spark_delta",), 2),
         )
     ),
 )
 
+MORE_MEASUREMENTS = (
+    Measurement(
+        tuple(f"storm_join_2000_{unit}" for unit in ("s", "cpu_s")),
+        3,
+        scale.STORM_WARM_UP,
+        scale.measure_storm,
+    ),
+    Measurement(
+        tuple(f"many_groups_{of}" for of in ("join_cpu_s", "cpu_pct", "rss_mb", "p99_ms")),
+        1,
+        scale.MANY_WARM_UP,
+        scale.measure_many_groups,
+    ),
+    *(
+        Measurement((row,), 3, steady.warm_up(row), measure)
+        for row, measure in (
+            ("classic_heartbeats_100", small.measure_classic_heartbeats),
+            ("empty_fetches_100", small.measure_empty_fetches),
+            ("heartbeats_100_tls", small.measure_heartbeats_with_tls),
+            ("commits_tls", small.measure_commits_with_tls),
+        )
+    ),
+)
+"""What takes too long for every run, or matters less."""
+
 
 def epilog() -> str:
     """Return what --help says of the rows and of examples."""
-    rows = "\n".join(f"  {row.name} [{row.unit}, {row.better} is better]" for row in ROWS)
+    more = {name for each in MORE_MEASUREMENTS for name in each.rows}
+    lines = {row.name: f"  {row.name} [{row.unit}, {row.better} is better]" for row in ROWS}
+    usual = "\n".join(line for name, line in lines.items() if name not in more)
+    others = "\n".join(line for name, line in lines.items() if name in more)
     return f"""rows:
-{rows}
+{usual}
+
+rows with --more, which take some ten minutes:
+{others}
 
 examples:
-  python -m bench.peers                      all rows, under 15 minutes on two cores
+  python -m bench.peers                      the first rows, under 15 minutes on two cores
+  python -m bench.peers --more               the others; rows of an earlier run stay
   python -m bench.peers --only heartbeats    the rows whose name holds this text
+  python -m bench.peers --more --only storm  the same of the others
   python -m bench.peers --rounds 7           more rounds: a narrower spread takes more time
   python -m bench.peers --table              print bench-out/peers.json as Markdown, measure nothing
 """
@@ -90,6 +123,11 @@ def parser() -> argparse.ArgumentParser:
         "--only",
         metavar="NAME",
         help="only rows whose name holds NAME; other rows of an earlier run stay",
+    )
+    made.add_argument(
+        "--more",
+        action="store_true",
+        help="the rows that a run without it leaves out; other rows of an earlier run stay",
     )
     made.add_argument(
         "--rounds",
@@ -111,13 +149,24 @@ def rounds(text: str) -> int:
     return int(text)
 
 
-def chosen(only: str | None) -> list[tuple[Measurement, tuple[str, ...]]]:
-    """Return the measurements that have a chosen row, with the chosen ones of their rows."""
+def chosen(only: str | None, *, more: bool = False) -> list[tuple[Measurement, tuple[str, ...]]]:
+    """Return the measurements that have a chosen row, with the chosen ones of their rows.
+
+    more: of the rows that a run leaves out unless it is asked for them, instead of the others.
+    """
     matches = [
         (each, tuple(row for row in each.rows if only is None or only in row))
-        for each in MEASUREMENTS
+        for each in (MORE_MEASUREMENTS if more else MEASUREMENTS)
     ]
     return [(each, rows) for each, rows in matches if rows]
+
+
+def no_row(only: str, *, more: bool) -> str:
+    """Return the sentence about a text that no row's name of this kind of run holds."""
+    if chosen(only, more=not more):
+        return f"rows whose name holds {only!r} are measured {'without' if more else 'with'} --more"
+    names = ", ".join(row.name for row in ROWS)
+    return f"no row's name holds {only!r}; there are: {names}"
 
 
 def measure(
@@ -145,13 +194,15 @@ def main() -> int:
             return 2
         print(markdown(before))
         return 0
-    wanted = chosen(options.only)
+    wanted = chosen(options.only, more=options.more)
     if not wanted:
-        names = ", ".join(row.name for row in ROWS)
-        progress.print(f"no row's name holds {options.only!r}; there are: {names}")
+        progress.print(no_row(options.only, more=options.more))
         return 2
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, limit), limit))
+    measured = {row for each, _ in chosen(None, more=options.more) for row in each.rows}
+    # A run of all rows of its kind replaces them all, even those that it does not come to.
+    earlier = [row for row in before if options.only or row["name"] not in measured]
     results: list[dict[str, Any]] = []
     OUT.parent.mkdir(exist_ok=True)
     with Brokers() as brokers:
@@ -163,7 +214,7 @@ def main() -> int:
             )
             progress.print(f"  {results[-1]['seconds']} s")
             # After each measurement: a run that is interrupted keeps what it has.
-            rows_so_far = merged(before if options.only else [], results)
+            rows_so_far = merged(earlier, results)
             OUT.write_text(json.dumps(rows_so_far, indent=1) + "\n")
     if options.json:
         print(json.dumps(results, indent=1))

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from bench.peers.downloads import go_program, jars
 from bench.peers.rows import OURS, PeerMissing
+from bench.peers.secured import TlsListener, tls_listener
 
 from apportion.testing.kafka import (
     CLUSTER_ID,
@@ -27,6 +29,7 @@ from apportion.testing.kafka import (
 
 READY_S = 120
 TICKS = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 KAFKA_JVM = (  # as kafka-server-start.sh and kafka-run-class.sh have them
     "-Xms1G",
@@ -55,12 +58,13 @@ KAFKA_SETTINGS = SESSIONS | {  # a cluster of one broker; the rest is Kafka's de
 
 
 class PeerBroker:
-    """A running broker: `bootstrap` is its address."""
+    """A running broker: `bootstrap` is its address, `tls` its listener with TLS if it has one."""
 
     def __init__(self, process: "subprocess.Popen[Any]", bootstrap: str) -> None:
         """Take over a process that has begun."""
         self.process = process
         self.bootstrap = bootstrap
+        self.tls: TlsListener | None = None
 
     @property
     def port(self) -> int:
@@ -71,6 +75,11 @@ class PeerBroker:
         """Return the processor time of all its threads, ended ones too, user and system."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def resident_megabytes(self) -> float:
+        """Return the memory of the process, in units of 1,000,000 bytes."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * PAGE_BYTES / 1e6
 
     def stop(self) -> None:
         """End the process, by force after ten seconds."""
@@ -93,11 +102,28 @@ class Start(Protocol):
         """Return the broker, ready for clients."""
 
 
-def start_ours(directory: Path) -> PeerBroker:
-    """Start `apportion serve` with its defaults, but for long sessions."""
-    words = ["-m", "apportion.cli.main", "serve", "--listen", "127.0.0.1:0"]
-    words += [word for pair in SESSIONS.items() for word in ("--set", "=".join(pair))]
+def start_ours(
+    directory: Path, listen: str = "127.0.0.1:0", settings: Mapping[str, str] | None = None
+) -> PeerBroker:
+    """Start `apportion serve` with its defaults, but for long sessions and these settings."""
+    words = ["-m", "apportion.cli.main", "serve", "--listen", listen]
+    for pair in (SESSIONS | dict(settings or {})).items():
+        words += ["--set", "=".join(pair)]
     return _announced([sys.executable, *words, "--data-dir", str(directory / "data")], directory)
+
+
+def start_ours_at_5s(directory: Path) -> PeerBroker:
+    """Start `apportion serve` with Kafka's heartbeat interval, however few members there are."""
+    return start_ours(directory, settings={"apportion.heartbeat.budget.per.second": "0"})
+
+
+def start_ours_with_tls(directory: Path) -> PeerBroker:
+    """Start `apportion serve` with a TLS listener beside the plain one."""
+    tls = tls_listener(directory)
+    listen = f"SSL://{tls.bootstrap},PLAINTEXT://127.0.0.1:0"  # the address of the last is read
+    broker = start_ours(directory, listen, tls.settings())
+    broker.tls = tls
+    return broker
 
 
 def start_kfake(directory: Path) -> PeerBroker:
@@ -134,7 +160,12 @@ def _announced(command: list[str], directory: Path) -> PeerBroker:
     return broker
 
 
-def start_kafka(directory: Path) -> PeerBroker:
+def start_kafka_with_tls(directory: Path) -> PeerBroker:
+    """Start Apache Kafka with a TLS listener beside the plain one."""
+    return start_kafka(directory, tls_listener(directory))
+
+
+def start_kafka(directory: Path, tls: TlsListener | None = None) -> PeerBroker:
     """Start Apache Kafka, one process with new storage, flags of its own scripts."""
     try:
         java = [java_program(), *KAFKA_JVM, "-cp", f"{jars('pom-kafka.xml').resolve()}/*"]
@@ -142,6 +173,8 @@ def start_kafka(directory: Path) -> PeerBroker:
         raise PeerMissing(str(problem)) from problem
     port, controller = free_ports(2)
     lines = kraft_properties(port, controller, directory / "data") | KAFKA_SETTINGS
+    if tls is not None:
+        lines = tls.beside(lines)
     properties = directory / "server.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
     format_storage = ["kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID]
@@ -157,6 +190,7 @@ def start_kafka(directory: Path) -> PeerBroker:
             cwd=directory,
         )
     broker = PeerBroker(process, f"127.0.0.1:{port}")
+    broker.tls = tls
     deadline = time.monotonic() + READY_S
     while not answers_requests(broker.bootstrap):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -170,7 +204,10 @@ def start_kafka(directory: Path) -> PeerBroker:
 
 STARTS: dict[str, Start] = {
     OURS: start_ours,
+    "ours_at_5s": start_ours_at_5s,
+    "ours_with_tls": start_ours_with_tls,
     "kafka": start_kafka,
+    "kafka_with_tls": start_kafka_with_tls,
     "kfake": start_kfake,
     "kfake_synced": start_synced_kfake,
 }

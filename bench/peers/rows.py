@@ -26,6 +26,7 @@ PER_CPU = "1/CPU s"
 BROKERS = ("kafka", "kfake")
 IN_PROCESSOR_TIME = "for each second of the broker's processor time, user and system, all threads"
 CONNECTOR = ("connector",)
+CONNECTIONS = 100
 
 ROWS = (
     PeerRow(
@@ -117,6 +118,15 @@ ROWS = (
         "as README's Install adds it.",
     ),
     PeerRow(
+        "spark_one_row",
+        "s",
+        "lower",
+        CONNECTOR,
+        "from the acknowledgement of a record to the end of the batch that has it alone, in a "
+        "query that waits for records; the median of 15 after 5",
+        "As in spark_first_batch.",
+    ),
+    PeerRow(
         "spark_available_now_3m",
         "s",
         "lower",
@@ -124,6 +134,90 @@ ROWS = (
         "trigger(availableNow) over 3,000,000 rows of 100 bytes in a new session, from the start "
         "of the query to its end, default settings",
         "As in spark_first_batch.",
+    ),
+    PeerRow(
+        f"classic_heartbeats_{CONNECTIONS}",
+        PER_CPU,
+        "higher",
+        BROKERS,
+        f"Heartbeat requests of the members of 5 classic groups on {CONNECTIONS} connections with "
+        f"one outstanding request each, {IN_PROCESSOR_TIME}",
+        "As in heartbeats_100.",
+    ),
+    PeerRow(
+        f"empty_fetches_{CONNECTIONS}",
+        PER_CPU,
+        "higher",
+        BROKERS,
+        f"Fetch requests of an empty partition, with max_wait_ms=0 and without a session, on "
+        f"{CONNECTIONS} connections with one outstanding request each, {IN_PROCESSOR_TIME}",
+        "As in heartbeats_100. Clients of Kafka fetch in sessions, which apportion does not open.",
+    ),
+    *(
+        PeerRow(
+            f"{row}_tls",
+            PER_CPU,
+            "higher",
+            ("kafka",),
+            f"{row} over TLS: TLS 1.3 and one certificate of an elliptic key for both",
+            "As without TLS; OpenSSL here, Java's own TLS there. kfake is left out.",
+        )
+        for row in (f"heartbeats_{CONNECTIONS}", "commits")
+    ),
+    *(
+        PeerRow(
+            f"storm_join_2000_{unit}",
+            "s",
+            "lower",
+            BROKERS,
+            f"{what} from the first of 2,000 members' joins, which come within a second, until "
+            f"each has its one partition of 2,000 and has acknowledged it (KIP-848)",
+            f"{unlike} Apportion's first members have shorter intervals than 5 s, the others the "
+            f"same as Kafka's.",
+        )
+        for unit, what, unlike in (
+            ("s", "seconds", "Most of it is the interval of heartbeats."),
+            ("cpu_s", "the broker's processor time", "Heartbeats until then are included."),
+        )
+    ),
+    *(
+        PeerRow(
+            f"many_groups_{of}",
+            unit,
+            "lower",
+            BROKERS,
+            f"10,000 groups of 3 members (KIP-848) on 300 connections, {what}",
+            unlike,
+        )
+        for of, unit, what, unlike in (
+            (
+                "join_cpu_s",
+                "s",
+                "which join within 10 s: the broker's processor time until each member has its "
+                "one partition",
+                "A broker that is slower has to answer more heartbeats until then.",
+            ),
+            (
+                "cpu_pct",
+                "%",
+                "each with a heartbeat every 5 s: the broker's processor time, in percent of a "
+                "core",
+                "apportion.heartbeat.budget.per.second=0 gives apportion Kafka's interval.",
+            ),
+            (
+                "rss_mb",
+                "MB",
+                "the broker's memory at their end",
+                "Kafka's includes what its JVM (-Xmx1G) has not given back.",
+            ),
+            (
+                "p99_ms",
+                "ms",
+                "the 99th percentile of a heartbeat, from the write to the response",
+                "The program that has the members shares the two cores, and pauses of its own are "
+                "in it.",
+            ),
+        )
     ),
 )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -16,6 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 LIMIT_S: Any = 240  # PySpark's annotation wants an int
 LOOK_S = 0.05  # each look takes processor time of the two cores
 ROWS_A_BATCH, FLIGHTS_A_BATCH = 1_000_000, 200_000
+WARM_RECORDS, RECORDS = 5, 15
 
 
 class Source(NamedTuple):
@@ -59,6 +61,42 @@ def first_batch(source: Source) -> float:
     took = time.perf_counter() - begun
     query.stop()
     return took
+
+
+def one_row(source: Source) -> float:
+    """Return the seconds from a record's acknowledgement to the end of its batch, a median."""
+    rows = records_of(source, "single")
+    query = source.started(source.rows("single", "one-row").writeStream.format("noop"), "one-row")
+    producer = Producer({"bootstrap.servers": source.bootstrap, "linger.ms": 0})
+    took = []
+    for number in range(-WARM_RECORDS, RECORDS):
+        wait_for_rows(query, rows)
+        producer.produce("single", b"x" * 100)
+        producer.flush()
+        begun, rows = time.perf_counter(), rows + 1
+        wait_for_rows(query, rows)
+        if number >= 0:
+            took.append(time.perf_counter() - begun)
+    query.stop()
+    return median(took)
+
+
+def records_of(source: Source, topic: str) -> int:
+    """Return how many records a topic has."""
+    consumer = Consumer({"bootstrap.servers": source.bootstrap, "group.id": "nobody"})
+    partitions = consumer.list_topics(topic, LIMIT_S).topics[topic].partitions
+    ends = [consumer.get_watermark_offsets(TopicPartition(topic, each)) for each in partitions]
+    consumer.close()
+    return sum(end for _, end in ends)
+
+
+def wait_for_rows(query: StreamingQuery, rows: int) -> None:
+    """Wait until the query's batches have had so many rows; end the process if they do not."""
+    deadline = time.perf_counter() + LIMIT_S
+    while sum(progress["numInputRows"] for progress in query.recentProgress) < rows:
+        if query.exception() or time.perf_counter() > deadline:
+            sys.exit(f"the query had no {rows} rows within {LIMIT_S} s: {query.exception()}")
+        time.sleep(LOOK_S)
 
 
 def available_now(source: Source) -> float:
@@ -113,6 +151,7 @@ def ended(query: StreamingQuery) -> None:
 
 JOBS: dict[str, Callable[[Source], float]] = {
     "spark_first_batch": first_batch,
+    "spark_one_row": one_row,
     "spark_noop_plain": lambda source: noop("plain", source),
     "spark_noop_lz4": lambda source: noop("lz4", source),
     "spark_available_now_3m": available_now,

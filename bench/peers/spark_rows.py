@@ -39,6 +39,7 @@ LIMIT_S = 600
 FORMATS = {OURS: "apportion", "connector": "kafka"}
 TOPICS = {
     "spark_first_batch": "few",
+    "spark_one_row": "single",
     "spark_noop_plain": "plain",
     "spark_noop_lz4": "lz4",
     "spark_available_now_3m": "plain",
@@ -113,6 +114,7 @@ def fill_topics(bootstrap: str, jobs: Sequence[str]) -> None:
         "plain": (partial(hundred_bytes, 0), ROWS),
         "lz4": (partial(hundred_bytes, LZ4), ROWS),
         "few": (partial(hundred_bytes, 0), FEW),
+        "single": (partial(hundred_bytes, 0), RECORDS_A_BATCH),
         "flights": (flight_batches, FLIGHTS),
     }
     there = AdminClient({**shared_settings(bootstrap)}).list_topics(timeout=LIMIT_S).topics

@@ -1,10 +1,11 @@
 """Small requests: heartbeats of members at rest, and commits, for each second of a broker's CPU."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import NamedTuple
 
-from bench.peers.brokers import Brokers
+from bench.peers.brokers import Brokers, PeerBroker
 from bench.peers.loads import Load, Requests
 from bench.peers.members import VERSION, RestingMember, settled_members
 from bench.peers.rounds import Samples, Say, interleaved
@@ -17,7 +18,7 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 
-WARM_REQUESTS = {"heartbeats": 250_000, "commits": 25_000}
+WARM_COMMITS, WARM_REQUESTS = 25_000, 250_000
 SECONDS = 2.0
 MEMBERS_A_GROUP = 20
 PARTITIONS = 64
@@ -26,21 +27,42 @@ BODY_AT = 9  # in a flexible response: length, correlation id, tags
 ERROR_AT = BODY_AT + 4  # after the throttle time
 
 
+PLAIN = {side: side for side in (OURS, *BROKERS)}
+SYNCED = PLAIN | {"kfake": "kfake_synced"}
+WITH_TLS = {OURS: "ours_with_tls", "kafka": "kafka_with_tls"}
+"""The brokers of each side, by their names in `STARTS`."""
+
+
+class Prepared(NamedTuple):
+    """A load that is connected, and what to do before each round."""
+
+    load: Load
+    before_round: Callable[[], None]
+
+
+Prepare = Callable[[str, PeerBroker], Prepared]
+"""Connect the load of a side to its broker. Raises PeerMissing."""
+
+
+def warm_requests(row: str) -> int:
+    """Return the requests of a row before its first round."""
+    return WARM_COMMITS if row.startswith("commits") else WARM_REQUESTS
+
+
 def warm_up(row: str) -> str:
     """Return the warm-up of a row and the length of a round, in words."""
-    requests = WARM_REQUESTS[row.partition("_")[0]]
+    requests = warm_requests(row)
     return f"{requests:,} requests of the same load before the first round of {SECONDS:.0f} s"
 
 
 class SteadySide:
     """One broker under a load of small requests; a context manager."""
 
-    def __init__(self, prepare: Callable[[], tuple[Load, Callable[[], None]]], row: str) -> None:
-        """Keep what connects the load: it and what to do before each round."""
+    def __init__(self, prepare: Callable[[], Prepared], row: str) -> None:
+        """Keep what connects the load."""
         self._prepare, self._row = prepare, row
         self._stack = ExitStack()
-        self._load: Load | None = None
-        self._before_round: Callable[[], None] = lambda: None
+        self._prepared: Prepared | None = None
 
     def __enter__(self) -> "SteadySide":
         return self
@@ -50,66 +72,67 @@ class SteadySide:
 
     def play(self) -> dict[str, float]:
         """Play a round, the first time after the warm-up. Raises PeerMissing."""
-        if self._load is None:
-            self._load, self._before_round = self._prepare()
-            self._stack.callback(self._load.close)
-            self._load.warm_up(WARM_REQUESTS[self._row.partition("_")[0]])
-        self._before_round()
-        return {self._row: self._load.per_cpu_second(SECONDS)}
+        if self._prepared is None:
+            self._prepared = self._prepare()
+            self._stack.callback(self._prepared.load.close)
+            self._prepared.load.warm_up(warm_requests(self._row))
+        self._prepared.before_round()
+        return {self._row: self._prepared.load.per_cpu_second(SECONDS)}
 
 
 def measure_heartbeats(connections: int, brokers: Brokers, rounds: int, say: Say) -> Samples:
     """Measure heartbeats_CONNECTIONS."""
     row = f"heartbeats_{connections}"
-
-    def prepare(side: str) -> tuple[Load, Callable[[], None]]:
-        broker = brokers.get(side)
-        groups = max(1, connections // MEMBERS_A_GROUP)
-        with Wire(broker.bootstrap) as wire:
-            members = settled_members(wire, row, PARTITIONS, groups, connections)
-        frames = [frame(member.steady_heartbeat(), VERSION) for member in members]
-        return Load(broker, Requests(frames, ERROR_AT, bytes(2))), lambda: None
-
-    return _measure({side: partial(prepare, side) for side in (OURS, *BROKERS)}, row, rounds, say)
+    return measured(row, partial(heartbeats, connections), PLAIN, brokers, rounds, say)
 
 
 def measure_commits(brokers: Brokers, rounds: int, say: Say) -> Samples:
     """Measure commits."""
-    names = {"kfake": "kfake_synced"}
-
-    def prepare(side: str) -> tuple[Load, Callable[[], None]]:
-        broker = brokers.get(names.get(side, side))
-        wire = Wire(broker.bootstrap)
-        members = settled_members(wire, "commits", COMMITTED, COMMITTERS, COMMITTERS)
-        requests = commits(wire, members)
-
-        def before_round() -> None:
-            if side == "kafka":
-                # Kafka syncs its topic of commits before it answers; not in the warm-up, in which
-                # it would come to a tenth of the commits.
-                wire.alter(TOPIC_RESOURCE, "__consumer_offsets", "flush.messages", "1")
-            for member in members:  # none in a load of commits is a heartbeat
-                member.beat(wire, "commits")
-
-        return Load(broker, requests), before_round
-
-    return _measure(
-        {side: partial(prepare, side) for side in (OURS, *BROKERS)}, "commits", rounds, say
-    )
+    return measured("commits", prepare_commits, SYNCED, brokers, rounds, say)
 
 
-def _measure(
-    prepares: dict[str, Callable[[], tuple[Load, Callable[[], None]]]],
-    row: str,
-    rounds: int,
-    say: Say,
+def measured(
+    row: str, prepare: Prepare, names: Mapping[str, str], brokers: Brokers, rounds: int, say: Say
 ) -> Samples:
+    """Measure a row of small requests. names: the broker of each side, by its name in `STARTS`."""
+
+    def prepared(side: str) -> Prepared:
+        return prepare(side, brokers.get(names[side]))
+
     with ExitStack() as stack:
         sides = {
-            side: stack.enter_context(SteadySide(prepare, row)).play
-            for side, prepare in prepares.items()
+            side: stack.enter_context(SteadySide(partial(prepared, side), row)).play
+            for side in names
         }
         return interleaved(sides, rounds, say)
+
+
+def heartbeats(connections: int, _side: str, broker: PeerBroker) -> Prepared:
+    """Prepare steady heartbeats of new members, one on each connection. Raises PeerMissing."""
+    groups = max(1, connections // MEMBERS_A_GROUP)
+    with Wire(broker.bootstrap) as wire:
+        members = settled_members(
+            wire, f"heartbeats_{connections}", PARTITIONS, groups, connections
+        )
+    frames = [frame(member.steady_heartbeat(), VERSION) for member in members]
+    return Prepared(Load(broker, Requests(frames, ERROR_AT, bytes(2))), lambda: None)
+
+
+def prepare_commits(side: str, broker: PeerBroker) -> Prepared:
+    """Prepare commits of new members, each in a group of its own. Raises PeerMissing."""
+    wire = Wire(broker.bootstrap)
+    members = settled_members(wire, "commits", COMMITTED, COMMITTERS, COMMITTERS)
+    requests = commits(wire, members)
+
+    def before_round() -> None:
+        if side == "kafka":
+            # Kafka syncs its topic of commits before it answers; not in the warm-up, in which
+            # it would come to a tenth of the commits.
+            wire.alter(TOPIC_RESOURCE, "__consumer_offsets", "flush.messages", "1")
+        for member in members:  # none in a load of commits is a heartbeat
+            member.beat(wire, "commits")
+
+    return Prepared(Load(broker, requests), before_round)
 
 
 def commits(wire: Wire, members: Sequence[RestingMember]) -> Requests:

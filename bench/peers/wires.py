@@ -3,6 +3,7 @@
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 from bench.peers.rows import PeerMissing
@@ -40,9 +41,26 @@ class Wire:
 
     def call(self, request: Any, version: int) -> Any:
         """Return the response to one request."""
+        self.send(request, version)
+        return self.receive(type(request), version)
+
+    def call_until(self, request: Any, version: int, is_done: Callable[[Any], bool]) -> Any:
+        """Repeat a request until its response is as wanted; return that, or the last in LIMIT_S."""
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            body = self.call(request, version)
+            if is_done(body) or time.monotonic() > deadline:
+                return body
+            time.sleep(0.1)
+
+    def send(self, request: Any, version: int) -> None:
+        """Send one request."""
         self._socket.sendall(frame(request, version))
+
+    def receive(self, request_type: type, version: int) -> Any:
+        """Return the response to the oldest request that has none yet, which is of this type."""
         (length,) = struct.unpack(">i", self._receive(4))
-        return decode_response(type(request), version, self._receive(length))[1]
+        return decode_response(request_type, version, self._receive(length))[1]
 
     def alter(self, resource_type: int, resource: str, name: str, value: str) -> None:
         """Set one setting of a topic or a group. Raises PeerMissing."""
@@ -64,11 +82,11 @@ class Wire:
     def wait_for_coordinator(self, group: str) -> None:
         """Wait until the group has a coordinator. Raises PeerMissing."""
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
-        deadline = time.monotonic() + LIMIT_S
-        while code := self.call(request, 4).coordinators[0].error_code:
-            if code not in RETRIABLE or time.monotonic() > deadline:
-                raise PeerMissing(f"the group {group} has no coordinator: error {code}")
-            time.sleep(0.1)
+        found = self.call_until(
+            request, 4, lambda body: body.coordinators[0].error_code not in RETRIABLE
+        )
+        if code := found.coordinators[0].error_code:
+            raise PeerMissing(f"the group {group} has no coordinator: error {code}")
 
     def _receive(self, size: int) -> bytes:
         parts: list[bytes] = []

@@ -16,7 +16,8 @@ from apportion.coord.consumer.units import UnitNumbering
 from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.metrics import GroupMetrics
 from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.shard import Shard, TopicsChanged
+from apportion.coord.shard import Shard
+from apportion.coord.shard_events import TopicsChanged
 from apportion.coord.turn import ShardAction
 from apportion.machine import (
     Arrived,

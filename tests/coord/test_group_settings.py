@@ -12,7 +12,7 @@ from apportion.coord.group_settings import (
     check_group_settings,
     settings_of_group,
 )
-from apportion.coord.shard import SettingsChanged
+from apportion.coord.shard_events import SettingsChanged
 from apportion.errors import Code, Refused
 from tests.coord.shard_driver import ShardDriver, settings_with
 

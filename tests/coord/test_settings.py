@@ -194,6 +194,7 @@ def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(
         ("polygenelubricants", 0),
         ("Hello, world!", 1880044555),
         ("\U0001f600", 1772899),
+        ("a" * 65, 395936671),  # too long to be kept
     ],
 )
 def test_a_group_has_the_shard_that_java_gives_it(group_id: str, hashed: int) -> None:

@@ -99,6 +99,27 @@ def test_actions_are_carried_out_in_order_and_a_flush_comes_back_as_an_event() -
     assert (paths, done) == (["x", "y"], [Note("info", "a"), Note("info", "b")])
 
 
+def test_actions_before_a_flush_are_carried_out_before_it_begins() -> None:
+    done: list[Any] = []
+
+    async def play() -> None:
+        toy: Any = Toy()
+        driver = LoopDriver(
+            toy,
+            sync=lambda _paths: None,
+            carry_out=done.append,
+            broken=done.append,
+            loop=asyncio.get_running_loop(),
+        )
+        driver._own[Flush] = done.append
+        notes = [Note("info", text) for text in "abc"]
+        driver.perform([*notes[:2], Flush(1, ()), notes[2]])
+        assert done == [notes[:2], Flush(1, ()), notes[2:]]
+        await driver.stop()
+
+    asyncio.run(play())
+
+
 def test_a_disk_that_refuses_is_an_event_too() -> None:
     def refuse(paths: tuple[str, ...]) -> NoReturn:
         raise OSError("no room")

@@ -8,9 +8,11 @@ from zipfile import ZipFile
 import pytest
 from bench.peers import __main__ as program
 from bench.peers import brokers, downloads, spark_home
+from bench.peers.programs import LineProgram
 from bench.peers.report import markdown
 from bench.peers.rounds import interleaved
 from bench.peers.rows import OURS, ROWS, PeerMissing, PeerRow, merged, ratio, result
+from bench.peers.secured import TlsListener
 
 ROW = PeerRow("work", "1/s", "higher", ("kafka", "kfake"), "what it is", "What is not alike.")
 
@@ -19,8 +21,9 @@ def ignored(_line: str) -> None:
     """Nobody listens to the progress."""
 
 
-def test_the_rows_have_the_names_of_the_issue() -> None:
-    assert [row.name for row in ROWS] == [
+def test_the_rows_of_a_usual_run_have_the_names_of_the_issue() -> None:
+    more = {name for each in program.MORE_MEASUREMENTS for name in each.rows}
+    assert [row.name for row in ROWS if row.name not in more] == [
         "produce_100b",
         "fetch_100b",
         "commits",
@@ -32,12 +35,14 @@ def test_the_rows_have_the_names_of_the_issue() -> None:
         "spark_noop_lz4",
         "spark_delta",
         "spark_first_batch",
+        "spark_one_row",
         "spark_available_now_3m",
     ]
 
 
 def test_every_row_is_measured_once() -> None:
-    measured = [name for each in program.MEASUREMENTS for name in each.rows]
+    measurements = program.MEASUREMENTS + program.MORE_MEASUREMENTS
+    measured = [name for each in measurements for name in each.rows]
     assert sorted(measured) == sorted(row.name for row in ROWS)
 
 
@@ -184,6 +189,12 @@ def test_a_broker_that_cannot_be_had_says_what_is_needed(name: str, reason: str)
 
 
 @pytest.mark.usefixtures("no_programs")
+def test_a_go_program_that_cannot_be_built_says_what_is_needed() -> None:
+    with pytest.raises(PeerMissing, match="Go is not on the PATH"):
+        LineProgram("groups").start([])
+
+
+@pytest.mark.usefixtures("no_programs")
 def test_jars_that_cannot_be_had_say_what_is_needed() -> None:
     with pytest.raises(PeerMissing, match=r"Maven \(mvn\) is not on the PATH"):
         downloads.jars("pom-kafka.xml")
@@ -194,6 +205,61 @@ def test_only_chooses_rows_by_a_part_of_their_names() -> None:
         ("heartbeats_100",),
         ("heartbeats_2000",),
     ]
+
+
+def test_more_chooses_among_the_rows_that_a_usual_run_leaves_out() -> None:
+    assert [rows for _, rows in program.chosen("heartbeats", more=True)] == [
+        ("classic_heartbeats_100",),
+        ("heartbeats_100_tls",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--only", "storm"], "rows whose name holds 'storm' are measured with --more\n"),
+        (
+            ["--more", "--only", "delta"],
+            "rows whose name holds 'delta' are measured without --more\n",
+        ),
+        (["--only", "nope"], "no row's name holds 'nope'; there are: produce_100b, fetch_100b,"),
+    ],
+)
+def test_a_name_that_no_chosen_row_has_says_where_it_is(
+    words: list[str],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(program, "OUT", tmp_path / "peers.json")
+    monkeypatch.setattr("sys.argv", ["peers", *words])
+    assert program.main() == 2
+    assert capsys.readouterr().err.startswith(sentence)
+
+
+def test_the_help_names_the_rows_of_both_kinds_of_runs() -> None:
+    usual, more = program.epilog().split("rows with --more")
+    assert "heartbeats_2000 [1/CPU s" in usual
+    assert "storm_join_2000_s [s, lower is better]" in more
+
+
+def test_a_tls_listener_stands_beside_those_that_kafka_has(tmp_path: Path) -> None:
+    listener = TlsListener("127.0.0.1:9", tmp_path / "broker.pem", "-----BEGIN CERTIFICATE-----")
+    before = {
+        "listeners": "PLAINTEXT://127.0.0.1:1",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:1",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT",
+        "node.id": "1",
+    }
+    assert listener.beside(before) == {
+        "listeners": "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:9",
+        "advertised.listeners": "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:9",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL",
+        "node.id": "1",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(tmp_path / "broker.pem"),
+    }
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many"])

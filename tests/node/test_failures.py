@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from apportion.coord.placement import shard_of
-from apportion.coord.shard import Shard, TopicsChanged
+from apportion.coord.shard import Shard
+from apportion.coord.shard_events import TopicsChanged
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Gone, Instant, Tick, Ticket

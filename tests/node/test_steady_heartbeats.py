@@ -5,10 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from apportion.coord.consumer import heartbeat_api
 from apportion.coord.shard import Shard
+from apportion.coord.turn import Turn
 from apportion.errors import Code
+from apportion.machine import Arrived, Caller, Gone, Instant, Ticket
 from apportion.node.coordinators import Coordinators
+from apportion.node.settings import BrokerSettings
 from apportion.security.acls import AclOperation
+from apportion.sim.checks.saved import saved_state
+from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.node.guarded import GROUP, TOPIC, as_bob, guarded, let, may
@@ -39,12 +45,24 @@ def played(driver: "NodeDriver", seed: int) -> list[Any]:
     driver.create("t", 6)
     epochs: dict[tuple[str, str], int] = {}
     seen: list[Any] = []
-    for _ in range(300):
+    for step in range(600):
         if rng.random() < 0.15:
             # At times so long that sessions end.
             driver.sleep(rng.choice([20, 300, 5_000, 40_000]))
         member = rng.choice("gh"), rng.choice("abc")
         asked: list[tuple[tuple[str, str], int]] = []
+        match rng.randrange(20):
+            case 0:
+                driver.sleep(1_100)  # a refused flush may have delayed the next one
+                driver.create(f"t-{step}", 1)
+            case 1 if driver.pending:
+                driver.fail_flush()
+            case 2:
+                driver.ask(commit(member[0], step), 9)
+            case 3 if driver.pending:
+                driver.flush_once()
+            case 4:
+                driver.step(Gone((Ticket(rng.randint(1, step + 1)),)))
         with driver.together():
             for _ in range(rng.randint(1, 4)):
                 other = rng.choice([member, (rng.choice("gh"), rng.choice("abc"))])
@@ -61,8 +79,8 @@ def played(driver: "NodeDriver", seed: int) -> list[Any]:
             seen.append((who, answer))
             if answer is not None:
                 epochs[who] = max(answer.member_epoch, 0) if answer.error_code == 0 else 0
-        seen.append(driver.node.wake_at())
-    return seen
+        seen.append((driver.node.wake_at(), driver.node.heartbeats.bookings))
+    return [*seen, *(saved_state(shard.ledger) for _, shard in driver.node.shards())]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -150,3 +168,40 @@ def test_a_defect_in_a_steady_heartbeat_fails_it_alone(
         Code.UNKNOWN_SERVER_ERROR,
         Code.NONE,
     ]
+
+
+def test_a_shard_whose_steady_heartbeat_failed_is_loaded_again(driver: "NodeDriver") -> None:
+    driver.create("t", 3)
+    epoch = settled(driver)
+    [(_, damaged)] = driver.node.shards()
+    live: Any = damaged.ledger.groups["g"].live
+    live.counts = None
+    with pytest.raises(AttributeError) as failed:
+        driver.ask(beat("g", "m", epoch))
+    driver._take(driver.node.give_up(None, failed.value, driver.now))
+    [(_, loaded)] = driver.node.shards()
+    assert loaded is not damaged
+    assert driver.call(beat("g", "m", epoch)).error_code == Code.NONE
+
+
+def test_a_heartbeat_before_the_log_is_read_takes_a_step_which_refuses_it() -> None:
+    shard = Shard(BrokerSettings().group, Topics())
+    arrived = Arrived(Ticket(1), beat("g", "m", 1), 1, Caller("", ""), bytes(16))
+    assert shard.steady_response_or_none(arrived, Instant(0, 0)) is None
+    reply: Any
+    (reply,) = shard.step(arrived, Instant(0, 0))
+    assert reply.body.error_code == Code.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_a_steady_heartbeat_that_emits_something_is_a_defect(
+    driver: "NodeDriver", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.create("t", 3)
+    epoch = settled(driver)
+
+    def noting(turn: Turn, _arrived: Arrived) -> None:
+        turn.note("info", "planted")
+
+    monkeypatch.setattr(heartbeat_api, "steady_response_or_none", noting)
+    with pytest.raises(AssertionError, match="has emitted something"):
+        driver.ask(beat("g", "m", epoch))

@@ -22,7 +22,8 @@ from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.timers import has_pending_revocation
 from apportion.coord.consumer.units import UnitOwners
 from apportion.coord.replay import Ledger
-from apportion.coord.shard import SettingsChanged, Shard
+from apportion.coord.shard import Shard
+from apportion.coord.shard_events import SettingsChanged
 from apportion.coord.turn import Turn
 from apportion.machine import Instant
 from apportion.member import ownership

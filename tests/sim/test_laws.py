@@ -10,7 +10,8 @@ from apportion.coord.consumer.client_assignors import OfferingMember
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupSavedState
 from apportion.coord.records import CoordinatorRecord
-from apportion.coord.shard import Shard, TopicsChanged
+from apportion.coord.shard import Shard
+from apportion.coord.shard_events import TopicsChanged
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Tick, Ticket
 from apportion.sim.checks.consumer_laws import GROUP_LAWS

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from apportion.assign.by_name import ClusterTopics, Given, by_topic
-from apportion.coord.shard import SettingsChanged
+from apportion.coord.shard_events import SettingsChanged
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
 from apportion.member.batch.fences import admit_range

@@ -126,7 +126,7 @@ def test_a_query_is_stopped_in_order(
 
 
 def test_a_named_source_writes_each_record_once_over_a_restart(
-    spark: SparkSession, started: Started, pipeline: Pipeline
+    spark: SparkSession, started: Started, pipeline: Pipeline, request: pytest.FixtureRequest
 ) -> None:
     options = {
         "kafka.bootstrap.servers": pipeline.bootstrap,
@@ -135,13 +135,13 @@ def test_a_named_source_writes_each_record_once_over_a_restart(
         "startingOffsets": "earliest",
     }
     spark.conf.set(EVOLUTION, "true")
+    request.addfinalizer(lambda: spark.conf.unset(EVOLUTION))
     for _ in range(2):
         reader: Any = spark.readStream.format("apportion").name("events")
         query = started(reader.options(**options).load().selectExpr(*COLUMNS), checkpoint="named")
         pipeline.produce(20)
         pipeline.until_written()
         query.stop()
-    spark.conf.unset(EVOLUTION)
     assert pipeline.rows() == pipeline.expected()
     logs = (pipeline.path / "named" / "offsets").glob("[0-9]*")
     assert {log.read_text().splitlines()[0] for log in logs} == {"v2"}

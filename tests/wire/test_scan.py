@@ -15,6 +15,7 @@ from apportion.wire.batch import (
     BatchHeader,
     Record,
     decode_batch,
+    encode_batch,
     encode_records,
     read_header,
 )
@@ -111,6 +112,39 @@ def test_damaged_records_are_refused_or_read_alike_and_nothing_else_happens(
     batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
     decoded = decoded_or_none(batch)
     assert scanned_or_none(batch) == decoded or decoded is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    runs=st.lists(
+        st.tuples(st.sampled_from([0, 1, 57, 58, 100, 8_200]), st.integers(1, 150)),
+        min_size=1,
+        max_size=5,
+    ),
+    damage=st.none() | st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)),
+)
+@example(runs=[(100, 9_000)], damage=None)
+@example(runs=[(0, 33), (1, 1), (0, 200)], damage=(7 * 100, 0x0E))
+def test_runs_of_records_of_one_length_are_read_as_the_records_are(
+    runs: list[tuple[int, int]], damage: tuple[int, int] | None
+) -> None:
+    values = [bytes(size) for size, count in runs for _ in range(count)]
+    batch = bytearray(encode_batch([(None, value, ()) for value in values], timestamp_ms=1))
+    if damage is not None:
+        at, octet = damage
+        batch[HEADER_BYTES + at % (len(batch) - HEADER_BYTES)] = octet
+        batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    decoded = decoded_or_none(batch)
+    assert scanned_or_none(batch) == decoded or (damage is not None and decoded is None)
+
+
+@pytest.mark.parametrize("cut", range(1, 20))
+def test_a_run_of_records_that_is_cut_off_is_refused(cut: int) -> None:
+    batch = encode_batch([(None, b"value", ())] * 500, timestamp_ms=1)
+    with pytest.raises(DecodeError):
+        scan_records(bytes(batch[HEADER_BYTES:-cut]), read_header(batch))
+    with pytest.raises(DecodeError, match="bytes after the records"):
+        scan_records(bytes(batch[HEADER_BYTES:]) + bytes(cut), read_header(batch))
 
 
 @pytest.mark.parametrize("cut", range(1, 20))

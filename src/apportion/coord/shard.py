@@ -10,7 +10,6 @@ disk: it emits `Append` before the replies that depend on it, and whoever drives
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType, NoneType
 from typing import Any
 
@@ -44,6 +43,7 @@ from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
+from apportion.coord.shard_events import SettingsChanged, ShardEvent, TopicsChanged
 from apportion.coord.turn import Computing, ShardAction, ShardParts, Turn
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines, Key
@@ -51,7 +51,6 @@ from apportion.errors import Code, Refused
 from apportion.machine import (
     Arrived,
     Computation,
-    ComputationEnd,
     Computed,
     ComputeFailed,
     Gone,
@@ -60,7 +59,10 @@ from apportion.machine import (
 )
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from apportion.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
 )
@@ -169,25 +171,6 @@ ON_MEMBERS_LEAVING: dict[type[Any], Callable[[Turn, Any, tuple[Any, ...]], None]
 }
 
 
-@dataclass(slots=True, frozen=True)
-class TopicsChanged:
-    """The topics of the cluster have changed: these are all of them."""
-
-    topics: Topics
-
-
-@dataclass(slots=True, frozen=True)
-class SettingsChanged:
-    """The settings of groups have changed.
-
-    settings: the broker's. own: what holds in each group that has settings of its own.
-    """
-
-    settings: GroupSettings
-    own: Mapping[str, GroupSettings]
-
-
-ShardEvent = Arrived | ComputationEnd | Gone | Tick | TopicsChanged | SettingsChanged
 NO_OWN_SETTINGS: Mapping[str, GroupSettings] = MappingProxyType({})
 
 
@@ -300,16 +283,23 @@ class Shard:
                 self.waiting.drop(tickets)
         return self._close(turn)
 
-    def steady_response_or_none(self, arrived: Arrived, now: Instant) -> Any | None:
-        """Return the response to a steady ConsumerGroupHeartbeat, without a step of the shard.
+    def steady_response_or_none(
+        self, arrived: Arrived, now: Instant
+    ) -> ConsumerGroupHeartbeatResponse | None:
+        """Return the response to a ConsumerGroupHeartbeat that is steady, without a step.
 
-        It has no other actions, and changes deadlines alone, of which `wake_at` tells. None for any
-        other request, and for a heartbeat that is not found steady: `step` takes it.
+        It changes nothing that is saved: a deadline, of which `wake_at` tells, the booking of the
+        member's next heartbeat, and counts. None for one that is not found steady, and while the
+        shard is not loaded: `step` takes it.
         """
         turn = self._steady_turn
         if turn is None or turn.now is not now:
+            if not self._is_loaded:
+                return None
             turn = self._steady_turn = self._turn(now)
-        return heartbeat_api.steady_response_or_none(turn, arrived)
+        response = heartbeat_api.steady_response_or_none(turn, arrived)
+        assert turn.is_empty, "a steady heartbeat has emitted something"
+        return response
 
     def computations(self) -> list[Computation]:
         """Return the computations under way, for whoever loads the shard anew."""

@@ -87,7 +87,7 @@ class Turn:
         settings: the broker's, for all groups. own_settings: what holds in groups that have
         settings of their own.
         """
-        # By position, in the order of ShardParts: each heartbeat is a step, and seven reads by name
+        # By position, in the order of ShardParts: each request is a step, and seven reads by name
         # take nearly twice as long. All types differ, so mypy finds two that change places.
         (
             self.ledger,
@@ -110,6 +110,11 @@ class Turn:
     def has_written(self) -> bool:
         """True once the step has emitted a record; from then on it may not refuse its request."""
         return self._has_written
+
+    @property
+    def is_empty(self) -> bool:
+        """True while the step has emitted no record and no action."""
+        return not (self._has_written or self._actions)
 
     def settings_of(self, group_id: str) -> GroupSettings:
         """Return the settings that hold in a group, of which it may have some of its own."""

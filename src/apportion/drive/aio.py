@@ -46,9 +46,9 @@ class RecoverableMachine(Protocol):
 class LoopDriver:
     """One machine on one loop.
 
-    sync: makes files durable; called on a thread of its own. carry_out: gets the actions of each
-    step but Flush, Compute and Abandon, in order, on the loop's thread. broken: called when the
-    machine cannot even give up a step; no event is taken after that.
+    sync: makes files durable; called on a thread of its own. carry_out: gets the actions but Flush,
+    Compute and Abandon, as many as follow each other, in order, on the loop's thread. broken:
+    called when the machine cannot even give up a step; no event is taken after that.
     """
 
     def __init__(
@@ -121,13 +121,16 @@ class LoopDriver:
 
     def perform(self, actions: list[Any]) -> None:
         """Perform the actions in order, and set the timer to the machine's next deadline."""
-        others = []
+        others: list[Any] = []  # in a row, and not carried out yet
         for action in actions:
             perform = self._own.get(type(action))
             if perform is None:
                 others.append(action)
-            else:
-                perform(action)
+                continue
+            if others:
+                self._carry_out(others)
+                others = []
+            perform(action)
         if others:
             self._carry_out(others)
         wake_ms = self._machine.wake_at()

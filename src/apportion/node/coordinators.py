@@ -12,7 +12,8 @@ from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.shard import SettingsChanged, Shard, TopicsChanged
+from apportion.coord.shard import Shard
+from apportion.coord.shard_events import SettingsChanged, TopicsChanged
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import (
     Abandon,
@@ -31,7 +32,10 @@ from apportion.node.partitions import Partition
 from apportion.node.splits import EVERY_SHARD, SPLITS, SplitRequests
 from apportion.store.disk import Damaged
 from apportion.wire.batch import decode_batch
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from apportion.wire.records.codec import decode_key, decode_value
 
 if TYPE_CHECKING:
@@ -48,8 +52,8 @@ class HostedShard:
 
     flush_seq: the flush for which a response of the shard has to wait. It covers all that the shard
         has appended, not just in its last step: a response that only reads may tell of any of it.
-    is_confirmed: False while a unit of work that stepped the shard is under way, and for good if
-        that failed.
+    is_confirmed: False while a unit of work that stepped the shard, or a steady heartbeat, is under
+        way, and for good if that failed.
     """
 
     __slots__ = ("deadline", "flush_seq", "is_confirmed", "partition", "shard")
@@ -96,11 +100,14 @@ class Coordinators:
         # of which a deadline may have moved since the last `arm_steady`
         self._steady: dict[HostedShard, None] = {}
 
-    def steady_response_or_none(self, arrived: Arrived, now: Instant) -> Any | None:
+    def steady_response_or_none(
+        self, arrived: Arrived, now: Instant
+    ) -> ConsumerGroupHeartbeatResponse | None:
         """Return the response to a steady heartbeat, which may leave at once.
 
         It is no step of a shard and no unit of work: a heartbeat that is found steady changes
-        nothing that would have to be undone. None for any other request, and while what the
+        nothing that would have to be undone. If it fails, through a defect, the shard is loaded
+        again like one whose step has failed. None for any other request, and while what the
         response tells is not yet on the disk.
         """
         if type(arrived.request) is not ConsumerGroupHeartbeatRequest:
@@ -112,7 +119,10 @@ class Coordinators:
         if hosted is None or not may_send(hosted.flush_seq, self._broker.flush_gate.durable_seq):
             return None
         self._steady[hosted] = None
-        return hosted.shard.steady_response_or_none(arrived, now)
+        hosted.is_confirmed = False
+        response = hosted.shard.steady_response_or_none(arrived, now)
+        hosted.is_confirmed = True
+        return response
 
     def arm_steady(self) -> None:
         """Arm the deadlines of the shards that were asked for steady heartbeats."""

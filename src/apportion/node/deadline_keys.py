@@ -1,8 +1,12 @@
-"""The node's own deadlines: their keys, and how far away they are."""
+"""The keys of the deadlines that the node serves itself, and two of their times.
+
+Those of others stand where they are armed (`node/cleaning.py`, `retention.py`, `coordinators.py`,
+`delayed_fetches.py`).
+"""
 
 from apportion.deadlines import Key
 
-# Deadlines; those with the same time are served in the order of these keys.
+# Deadlines with the same time are served in the order of their keys, as tuples are sorted.
 FLUSH: Key = ("flush",)  # while it is armed no flush begins
 PRODUCERS: Key = ("producers",)  # the next check for expired producer states
 RETRY: Key = ("again",)  # run the units that a failed step has left

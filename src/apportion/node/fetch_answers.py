@@ -8,7 +8,7 @@ from apportion.node.replies import ReplySender
 
 
 class FetchAnswers:
-    """Answers the delayed fetches of a broker."""
+    """The end of a delayed fetch: it is tried again, answered or forgotten."""
 
     __slots__ = ("_broker", "_sender")
 

@@ -30,7 +30,8 @@ SPEAKS_TLS = (
     "SASL_PLAINTEXT, or another listener"
 )
 IDLE = "nothing came or went for {0} ms (connections.max.idle.ms)"
-# Responses that are ready while requests are started are written together, up to this size.
+# Responses that are ready while requests are started, or in one step of the broker, are written
+# together, up to this size.
 COLLECTED_BYTES = 1 << 16
 
 
@@ -170,6 +171,8 @@ class ServerConnection(asyncio.Protocol):
                 self._unwritten_bytes += len(part)
             self._inflight_bytes -= ready.size_bytes
         if not self._is_collecting:
+            if self._unwritten_bytes >= COLLECTED_BYTES:
+                self._write()
             self._receiver.write_soon(self)
 
     def write_responses(self) -> None:

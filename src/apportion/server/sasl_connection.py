@@ -128,6 +128,7 @@ class SaslConnection(ServerConnection):
         self._close_reason = self._close_reason or reason
         # While requests are being started, their responses are not written yet.
         if not self._is_collecting:
+            self._write()
             self._close_transport()
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -1,18 +1,25 @@
-"""The responses of one step of the broker, which are written when all of them are encoded.
+"""The responses of one step of the broker, which are written when they are encoded.
 
-A client whose response is written runs at once, on another processor. If the broker encoded the
-next response in between, each write would have to wake a client that has nothing to do again, which
-costs the broker as much as the write. And the responses to one client leave in one write.
+A client takes its response at once, on another processor, and then waits again. Were each response
+written before the next is encoded, nearly every write would have to wake a client that waits, which
+costs the broker as much as the write itself. Besides, the responses of a step to one client leave
+in one write.
 """
+
+import logging
 
 from apportion.server.request_receiver import RespondingConnection
 
+log = logging.getLogger("apportion.server")
+MOST_CONNECTIONS = 128
+"""Of so many connections the responses are written before those of others are encoded."""
+
 
 class WrittenTogether:
-    """The connections with responses that wait until a step's actions are carried out.
+    """The connections whose responses wait until the actions of a step are carried out.
 
-    A context manager: the actions are carried out in its block, at whose end they are written, in
-    the order of their connections' first ones.
+    A context manager: the actions are carried out in its block, and the responses are written at
+    the end of the block at the latest, in the order of their connections' first ones.
     """
 
     __slots__ = ("_connections", "_is_open")
@@ -26,13 +33,27 @@ class WrittenTogether:
 
     def __exit__(self, *_error: object) -> None:
         self._is_open = False
-        connections, self._connections = self._connections, {}
-        for connection in connections:
-            connection.write_responses()
+        self._write_all()
 
     def write_soon(self, connection: RespondingConnection) -> None:
-        """Write the responses of a connection at the end of the block; at once outside of one."""
-        if self._is_open:
-            self._connections[connection] = None
-        else:
-            connection.write_responses()
+        """Write the responses of a connection with those of others; at once outside of a block."""
+        if not self._is_open:
+            _write(connection)
+            return
+        self._connections[connection] = None
+        if len(self._connections) == MOST_CONNECTIONS:
+            self._write_all()
+
+    def _write_all(self) -> None:
+        connections, self._connections = self._connections, {}
+        for connection in connections:
+            _write(connection)
+
+
+def _write(connection: RespondingConnection) -> None:
+    """Write the responses of a connection; if that fails, end this one alone."""
+    try:
+        connection.write_responses()
+    except Exception as error:
+        log.error("could not write to %s: %r", connection.peer, error)
+        connection.abort()

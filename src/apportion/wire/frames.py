@@ -35,17 +35,29 @@ class FrameSplitter:
         above the limit, before any of that frame is kept.
         """
         rest = self._rest
-        whole: bytes | bytearray = data
         if rest:
             rest += data
-            whole = rest
+            # A slice of the bytearray would be a copy more of each frame, and large ones come so.
+            with memoryview(rest) as view:
+                frames, end = self._split(view)
+            del rest[:end]
+            return frames
         # As it is with most clients: one request, and all of it.
-        elif len(data) >= 4 and len(data) - 4 == _SIZE.unpack_from(data)[0] <= self.limit:
+        if len(data) >= 4 and len(data) - 4 == _SIZE.unpack_from(data)[0] <= self.limit:
             return [data[4:]]
+        frames, end = self._split(data)
+        rest += data[end:]
+        return frames
+
+    def _split(self, received: bytes | memoryview) -> tuple[list[bytes], int]:
+        """Return the whole frames of a client's bytes, and where the last of them ends.
+
+        Errors: DecodeError.
+        """
         frames = []
-        position, end = 0, len(whole)
+        position, end = 0, len(received)
         while end - position >= 4:
-            (size,) = _SIZE.unpack_from(whole, position)
+            (size,) = _SIZE.unpack_from(received, position)
             # At once: whoever sends it must not make the broker keep up to 2 GiB (Kafka:
             # `socket.request.max.bytes`).
             if not 0 <= size <= self.limit:
@@ -54,13 +66,9 @@ class FrameSplitter:
                 )
             if end - position - 4 < size:
                 break
-            frames.append(bytes(whole[position + 4 : position + 4 + size]))
+            frames.append(bytes(received[position + 4 : position + 4 + size]))
             position += 4 + size
-        if whole is rest:
-            del rest[:position]
-        else:
-            rest += whole[position:]
-        return frames
+        return frames, position
 
 
 def request_header(frame: Buffer) -> tuple[int, int, int, int]:

@@ -29,6 +29,8 @@ else:
 SHORTEST_RECORD_BYTES = 7
 MAX_SCANNED_ONE_BY_ONE = 80
 """Up to this many records a loop is faster than columns."""
+ONE_BY_ONE = 32
+"""The lengths of so many records are followed before several of one length are looked for."""
 NULL = -1
 """The length of a key or a value that is not there."""
 DISORDER = "offsets that do not ascend within the batch"
@@ -110,7 +112,7 @@ def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
 def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
     """Scan a large batch's decompressed records by NumPy; see `scan_records`."""
     octets = np.frombuffer(plain, np.uint8)
-    sizes, start = _varints(octets, _record_starts(plain, header), 32)
+    sizes, start = _varints(octets, _record_starts(plain, octets, header), 32)
     ends = start + sizes
     # the attributes of a record have no bit in use
     time_deltas, at = _varints(octets, start + 1, 64)
@@ -136,37 +138,68 @@ def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
     return RecordColumns(header.base_offset + offset_deltas, timestamps_ms, key_sizes != NULL)
 
 
-def _record_starts(plain: bytes, header: BatchHeader) -> Int64Column:
+def _record_starts(plain: bytes, octets: NDArray[np.uint8], header: BatchHeader) -> Int64Column:
     """Return where each record of a decompressed batch begins, with its length.
 
-    Most lengths have one or two bytes and are read inline.
+    octets: the bytes of `plain`. Most lengths have one or two bytes and are read inline. After some
+    records of the same length, those behind them that have it, too, are found together.
     """
     # Before the loop: a header of 61 bytes may claim two billion records.
     if header.count * SHORTEST_RECORD_BYTES > len(plain):
         raise DecodeError(f"{header.count} records in {len(plain)} bytes")
-    heads: list[int] = []
-    at = 0
-    for _ in range(header.count):
-        heads.append(at)
-        size = plain[at]
-        at += 1
-        shift = 7
-        while size >> shift:  # the continuation bit of the last byte is set
-            byte = plain[at]
-            at += 1
-            size += (byte - 1) << shift  # -1 takes that continuation bit away
-            shift += 7
-            if shift > 35:
-                raise DecodeError("a varint that does not end")
-        # In zigzag, odd numbers are negative.
-        if size & 1:
-            raise DecodeError("a record of less than no bytes")
-        at += size >> 1
+    columns: list[Int64Column] = []
+    at, left = 0, header.count
+    while left:
+        heads: list[int] = []
+        for _ in range(min(left, ONE_BY_ONE)):
+            heads.append(at)
+            size = plain[at]
+            if size < 128:
+                at += 1
+            else:
+                size += (plain[at + 1] - 1) << 7  # -1 takes away the first continuation bit
+                at += 2
+                if size >> 14:  # the second is set, too
+                    number, at = read_varint(plain, heads[-1])
+                    size = number << 1 if number >= 0 else 1
+            if size & 1:  # in zigzag, odd numbers are negative
+                raise DecodeError("a record of less than no bytes")
+            at += size >> 1
+        left -= len(heads)
+        columns.append(np.array(heads, np.int64))
+        stride = at - heads[-1]
+        if left and heads[-3:] == [at - 3 * stride, at - 2 * stride, at - stride]:
+            more = _count_alike(octets, heads[-1], stride - (size >> 1), stride, left)
+            columns.append(np.arange(at, at + more * stride, stride))
+            at, left = at + more * stride, left - more
     if at != len(plain):
         raise DecodeError(
             f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}"
         )
-    return np.array(heads, np.int64)
+    return np.concatenate(columns)
+
+
+def _count_alike(
+    octets: NDArray[np.uint8], head: int, size_bytes: int, stride: int, most: int
+) -> int:
+    """Return how many records behind the one at `head` have its length, up to the first other.
+
+    size_bytes: of the length itself. stride: of the record with its length. It looks ahead twice as
+    far each time, so that the cost follows what is found, whatever a client has made up.
+    """
+    size = octets[head : head + size_bytes]
+    most = min(most, (len(octets) - head) // stride - 1)
+    found = 0
+    while found < most:
+        ahead = min(found + ONE_BY_ONE, most - found)
+        start = head + (found + 1) * stride
+        is_alike = np.ones(ahead, np.bool_)
+        for index in range(size_bytes):
+            is_alike &= octets[start + index : start + ahead * stride : stride] == size[index]
+        if not is_alike.all():
+            return found + int(is_alike.argmin())
+        found += ahead
+    return found
 
 
 def _varints(
@@ -183,11 +216,14 @@ def _varints(
     while more.size:
         if shift >= bits:
             raise DecodeError("a varint that does not end")
-        octet = octets[at[more]]
+        # Lengths of records are often alike: then all of them have another byte.
+        which = slice(None) if more.size == at.size else more
+        octet = octets[at[which]]
         if shift + 7 > bits and ((octet & 127) >> (bits - shift)).any():
             raise DecodeError(f"a varint of more than {bits} bits")
-        zigzag[more] |= (octet & 127).astype(np.uint64) << np.uint64(shift)
-        at[more] += 1
+        zigzag[which] |= (octet & 127).astype(np.uint64) << np.uint64(shift)
+        at[which] += 1
         more = more[octet > 127]
         shift += 7
-    return (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64), at
+    halves, signs = zigzag >> np.uint64(1), zigzag & np.uint64(1)
+    return halves.view(np.int64) ^ -signs.view(np.int64), at

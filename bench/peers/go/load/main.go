@@ -1,8 +1,9 @@
 // A closed loop of prebuilt requests: one connection for each frame, one outstanding request on
 // each connection, one thread.
 //
-// Usage: load ADDRESS FRAMES CHECK_AT CHECK_HEX [COUNTER_AT...]
+// Usage: load [--tls AUTHORITY] ADDRESS FRAMES CHECK_AT CHECK_HEX [COUNTER_AT...]
 //
+// AUTHORITY is a PEM file of who has signed the broker's certificate.
 // FRAMES is a file of Kafka requests with their length prefixes. Each time one is sent it gets a
 // correlation id of its own and, at the byte positions COUNTER_AT, the same number as an int64. A
 // response must repeat the correlation id and hold the bytes CHECK_HEX at CHECK_AT. Positions count
@@ -15,6 +16,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -32,8 +34,10 @@ const (
 	bufferBytes   = 64 * 1024 // no response of these loads is longer
 )
 
+// secured is nil without TLS, and with TLS there is nothing else but frame and number.
 type connection struct {
 	socket   int
+	secured  *tls.Conn
 	frame    []byte
 	number   uint32
 	received []byte
@@ -62,24 +66,37 @@ func number(text string) int {
 }
 
 func main() {
-	if len(os.Args) < 5 {
-		fmt.Fprintln(os.Stderr, "usage: load ADDRESS FRAMES CHECK_AT CHECK_HEX [COUNTER_AT...]")
+	words := os.Args[1:]
+	authority := ""
+	if len(words) > 1 && words[0] == "--tls" {
+		authority, words = words[1], words[2:]
+	}
+	if len(words) < 4 {
+		fmt.Fprintln(os.Stderr,
+			"usage: load [--tls AUTHORITY] ADDRESS FRAMES CHECK_AT CHECK_HEX [COUNTER_AT...]")
 		os.Exit(2)
 	}
-	runtime.LockOSThread()
-	check, err := hex.DecodeString(os.Args[4])
+	check, err := hex.DecodeString(words[3])
 	must(err, "CHECK_HEX")
-	l := &load{checkAt: number(os.Args[3]), check: check}
-	for _, text := range os.Args[5:] {
+	l := &load{checkAt: number(words[2]), check: check}
+	for _, text := range words[4:] {
 		l.counters = append(l.counters, number(text))
 	}
-	l.connect(os.Args[1], os.Args[2])
+	run := l.run
+	if authority == "" {
+		runtime.LockOSThread()
+		l.connect(words[0], words[1])
+	} else {
+		runtime.GOMAXPROCS(1)
+		l.connectTLS(words[0], authority, words[1])
+		run = l.runTLS
+	}
 	fmt.Println("ready")
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		seconds, err := strconv.ParseFloat(lines.Text(), 64)
 		must(err, "SECONDS")
-		fmt.Println(l.run(time.Duration(seconds * float64(time.Second))))
+		fmt.Println(run(time.Duration(seconds * float64(time.Second))))
 	}
 }
 
@@ -88,29 +105,51 @@ func (l *load) connect(address, path string) {
 	must(err, "ADDRESS")
 	where := &syscall.SockaddrInet4{Port: to.Port}
 	copy(where.Addr[:], to.IP.To4())
-	frames, err := os.ReadFile(path)
-	must(err, "FRAMES")
 	l.epoll, err = syscall.EpollCreate1(0)
 	must(err, "epoll")
-	for len(frames) > 0 {
-		end := 4 + int(binary.BigEndian.Uint32(frames))
+	for _, frame := range framesOf(path) {
 		socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 		must(err, "socket")
 		must(syscall.SetsockoptInt(socket, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1), "TCP_NODELAY")
 		must(syscall.Connect(socket, where), "connect")
 		event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(len(l.connections))}
 		must(syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, socket, &event), "epoll")
-		l.connections = append(l.connections, &connection{socket: socket, frame: frames[:end]})
-		frames = frames[end:]
+		l.connections = append(l.connections, &connection{socket: socket, frame: frame})
 	}
 }
 
-func (l *load) send(c *connection) {
+func framesOf(path string) [][]byte {
+	rest, err := os.ReadFile(path)
+	must(err, "FRAMES")
+	var frames [][]byte
+	for len(rest) > 0 {
+		end := 4 + int(binary.BigEndian.Uint32(rest))
+		frames = append(frames, rest[:end])
+		rest = rest[end:]
+	}
+	return frames
+}
+
+// stamp gives the connection's next request its numbers.
+func (l *load) stamp(c *connection) {
 	c.number++
 	binary.BigEndian.PutUint32(c.frame[correlationAt:], c.number)
 	for _, at := range l.counters {
 		binary.BigEndian.PutUint64(c.frame[at:], uint64(c.number))
 	}
+}
+
+// accept ends the program if a response is not a good one.
+func (l *load) accept(c *connection, response []byte) {
+	if len(response) < l.checkAt+len(l.check) ||
+		binary.BigEndian.Uint32(response[4:]) != c.number ||
+		!bytes.Equal(response[l.checkAt:l.checkAt+len(l.check)], l.check) {
+		must(fmt.Errorf("%x", response), "a request was refused")
+	}
+}
+
+func (l *load) send(c *connection) {
+	l.stamp(c)
 	sent, err := syscall.Write(c.socket, c.frame)
 	must(err, "write")
 	if sent != len(c.frame) {
@@ -135,11 +174,7 @@ func (l *load) receive(c *connection, buffer []byte) bool {
 		return false
 	}
 	c.received = nil
-	if len(response) < l.checkAt+len(l.check) ||
-		binary.BigEndian.Uint32(response[4:]) != c.number ||
-		!bytes.Equal(response[l.checkAt:l.checkAt+len(l.check)], l.check) {
-		must(fmt.Errorf("%x", response), "a request was refused")
-	}
+	l.accept(c, response)
 	l.responses++
 	return true
 }

@@ -171,7 +171,7 @@ def is_refresh_due(turn: Turn, group: ConsumerGroup) -> bool:
     `group.consumer.regex.refresh.interval.ms`; but not within ten seconds of the last time.
     """
     live = group.live
-    # A steady heartbeat ends here in most groups.
+    # Most groups have none.
     if (
         not group.saved.expression_counts
         or live.unsaved_resolutions

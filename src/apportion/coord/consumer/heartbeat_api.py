@@ -55,7 +55,7 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
             )
             return
         result = heartbeat(turn, beat_of(arrived))
-    turn.reply(arrived.ticket, _end(turn, result))
+    turn.reply(arrived.ticket, _accept(turn, result))
 
 
 def steady_response_or_none(turn: Turn, arrived: Arrived) -> ConsumerGroupHeartbeatResponse | None:
@@ -64,10 +64,10 @@ def steady_response_or_none(turn: Turn, arrived: Arrived) -> ConsumerGroupHeartb
     Nothing is emitted: what it changes is not saved, and may be done twice.
     """
     result = steady_heartbeat_or_none(turn, arrived)
-    return None if result is None else _end(turn, result)
+    return None if result is None else _accept(turn, result)
 
 
-def _end(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+def _accept(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     """Count an accepted heartbeat, book the member's next one, and return the response."""
     result.group.live.counts.heartbeats += 1
     interval_ms = book_next_heartbeat(turn, result.group, result.member)
