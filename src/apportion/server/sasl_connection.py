@@ -30,6 +30,7 @@ from apportion.node.settings import BrokerSettings
 from apportion.security.oauthbearer import TokenCheck, TokenVerdict
 from apportion.security.scram_credentials import Decoys
 from apportion.server.connection import MAX_BYTES_WITHOUT_RECORDS, ServerConnection
+from apportion.server.fresh_ids import FRESH_ID_BYTES
 from apportion.server.request_receiver import RequestReceiver, ResponseSlot
 from apportion.server.token_checks import checker_of
 from apportion.server.token_threads import Forget, TokenThreads
@@ -45,7 +46,6 @@ MOST_EARLY_BYTES = 1_024
 """How large a request may be that is no part of a login, and is decoded before it; its answer may
 be that it comes too early.
 """
-FRESH_BYTES = 16
 
 
 class SaslReceiver(RequestReceiver, Protocol):
@@ -217,7 +217,7 @@ class SaslGate:
             return
         self._listener.receiver.answer_submitted()  # the requests before it, if it is the last
         self._asked = slot, request, caller
-        arrived = Arrived(Ticket(0), request, slot.version, caller, os.urandom(FRESH_BYTES))
+        arrived = Arrived(Ticket(0), request, slot.version, caller, os.urandom(FRESH_ID_BYTES))
         users = ScramUsers(self._listener.receiver.scram_credentials, self._listener.decoys)
         self._perform(self._authenticator.step(ClientAsked(arrived, users), moment))
 
