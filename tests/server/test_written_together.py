@@ -98,43 +98,47 @@ def test_the_responses_to_one_client_leave_in_one_write(tmp_path: Path) -> None:
     assert three == one * 3
 
 
-def test_all_responses_are_encoded_before_the_first_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written_before: list[int] = []
+@pytest.fixture
+def written_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Clients], list[int]]:
+    """`written_before(clients)`: how much was written to them when each response was encoded."""
 
-    async def script(clients: Clients) -> None:
+    def noted_for(clients: Clients) -> list[int]:
+        seen: list[int] = []
         encode = table.encode_response
 
         def noted(*arguments: Any) -> Any:
-            written_before.append(len(clients.writes))
+            seen.append(len(clients.writes))
             return encode(*arguments)
 
         monkeypatch.setattr(connections, "encode_response", noted)
-        await clients.send(1, 1, 1)
+        return seen
 
-    assert len(played(tmp_path, 3, script).writes) == 3
-    assert written_before == [0, 0, 0]
+    return noted_for
 
 
-def test_many_clients_are_written_to_before_the_others_are_encoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (3, [0] * 3),
+        (MOST_CONNECTIONS + 2, [0] * MOST_CONNECTIONS + [MOST_CONNECTIONS] * 2),
+    ],
+    ids=["all-of-a-step", "many-at-a-time"],
+)
+def test_responses_are_encoded_before_the_first_of_them_is_written(
+    tmp_path: Path,
+    written_before: Callable[[Clients], list[int]],
+    count: int,
+    expected: list[int],
 ) -> None:
-    written_before: list[int] = []
-    count = MOST_CONNECTIONS + 2
+    seen: list[int] = []
 
     async def script(clients: Clients) -> None:
-        encode = table.encode_response
-
-        def noted(*arguments: Any) -> Any:
-            written_before.append(len(clients.writes))
-            return encode(*arguments)
-
-        monkeypatch.setattr(connections, "encode_response", noted)
+        noted = written_before(clients)
         await clients.send(*[1] * count)
+        seen.extend(noted)
 
     assert len(played(tmp_path, count, script).writes) == count
-    assert written_before == [0] * MOST_CONNECTIONS + [MOST_CONNECTIONS] * 2
+    assert seen == expected
 
 
 def test_responses_that_are_collected_for_a_client_have_a_bound(
