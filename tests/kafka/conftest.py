@@ -1,17 +1,23 @@
 """One real Apache Kafka for the whole run of the tests in this directory."""
 
+import itertools
 import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of, java_program
 from tests.kafka.differential.side import Side
 from tests.kafka.secured import Secured, running, secured_kafka
+
+if TYPE_CHECKING:
+    from tests.spark.harness import Pipeline
+
+_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,6 +52,17 @@ def kafka(
         yield broker
     finally:
         broker.kill()
+
+
+@pytest.fixture
+def pipeline(kafka: RealKafka, tmp_path: Path) -> "Iterator[Pipeline]":
+    """A topic of 4 partitions on the RealKafka, a table, and applications between them."""
+    # Imported here: most tests in this directory do without Spark.
+    from tests.spark.harness import Pipeline
+
+    made = Pipeline(tmp_path, kafka.bootstrap, f"on-kafka-{next(_numbers)}", 4)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -1,14 +1,6 @@
 """Queries through Spark Connect, with a server of their own, on a real Apache Kafka."""
 
-import itertools
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from apportion.testing.kafka import RealKafka
-from tests.spark.harness import Pipeline
-from tests.spark.test_connect import (  # the same scenarios, on the `pipeline` of this module
+from tests.spark.test_connect import (  # the same scenarios, on the `pipeline` of this directory
     address,
     rows,
     source,
@@ -31,12 +23,3 @@ __all__ = [
     "test_a_second_query_takes_over_and_each_record_is_written_once",
     "test_rows_are_written_to_a_topic_and_read_as_a_batch",
 ]
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def pipeline(kafka: RealKafka, tmp_path: Path) -> Iterator[Pipeline]:
-    made = Pipeline(tmp_path, kafka.bootstrap, f"connect-on-kafka-{next(_numbers)}", 4)
-    yield made
-    made.close()

@@ -1,8 +1,6 @@
 """What users see of queries and do with them, on a real Apache Kafka: scenarios of tests/spark."""
 
-import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -49,15 +47,6 @@ __all__ = [
     "test_deleted_records_fail_a_batch_read_and_the_error_says_which",
     "test_the_batch_that_runs_is_finished_and_the_group_knows_of_it",
 ]
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def pipeline(kafka: RealKafka, tmp_path: Path) -> Iterator[Pipeline]:
-    made = Pipeline(tmp_path, kafka.bootstrap, f"queries-on-kafka-{next(_numbers)}", 4)
-    yield made
-    made.close()
 
 
 @pytest.fixture
