@@ -118,6 +118,7 @@ def test_a_message_that_is_not_the_pages_fails() -> None:
 NOT_TO_CATCH = {
     "BatchNotLeft": "the source raises it",
     "CommitConflict": "the writer catches it",
+    "NoArchives": "python -m apportion.spark.bytecode says it",
     "NotWritten": "tasks raise it",
     "PlainError": "above others",
     "SparkTooOld": "import apportion.spark raises it",
