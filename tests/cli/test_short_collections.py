@@ -30,7 +30,7 @@ def cycle() -> tuple[Node, "weakref.ref[Node]"]:
     return one, weakref.ref(one)
 
 
-def test_what_survives_a_full_collection_is_not_looked_at_by_the_next() -> None:
+def test_an_object_that_survives_a_full_collection_is_set_aside() -> None:
     with short_collections(now=lambda: 0.0):
         kept, _ = cycle()
         gc.collect()
