@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -21,6 +22,7 @@ SOURCES: dict[str, str | bytes] = {
     "sparkle/template.py": "{{ no Python }}\n",
 }
 OF_ANOTHER_PYTHON = b"\x00\x00\r\n" + bytes(12)
+NOBODY = 65534
 WHERE = """
 import traceback
 from sparkle import worker
@@ -217,16 +219,38 @@ def test_the_command_says_what_it_has_done(
     ]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.fixture
+def directory_of_another_user() -> Iterator[Path]:
+    """A directory in which the test's user may not write; root, who may, is nobody meanwhile."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        archive = written(directory / "python" / "lib" / "pyspark.zip", SOURCES)
+        directory.chmod(0o755)
+        archive.parent.chmod(0o555)
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.seteuid(NOBODY)
+        try:
+            yield directory
+        finally:
+            if is_root:
+                os.seteuid(0)
+            archive.parent.chmod(0o755)
+
+
 def test_an_archive_of_another_user_is_one_line(
-    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    directory_of_another_user: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("SPARK_HOME", str(archive.parents[2]))
-    archive.parent.chmod(0o555)
+    monkeypatch.setenv("SPARK_HOME", str(directory_of_another_user))
+    lib = directory_of_another_user / "python" / "lib"
 
     assert main([]) == 1
 
-    assert "run this as its owner" in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines() == [
+        f"{lib}/pyspark.zip cannot be changed: run this as the owner of {lib}"
+    ]
 
 
 def test_an_archive_that_is_damaged_is_one_line(

@@ -19,6 +19,7 @@ import struct
 import sys
 import tempfile
 import warnings
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import MAGIC_NUMBER, find_spec, source_hash
@@ -196,11 +197,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{archive}: {said}", flush=True)
     except NoArchives as error:
         return _failed(str(error))
-    except PermissionError as error:
-        return _failed(f"{error.filename} cannot be written: run this as its owner")
-    except OSError as error:
-        return _failed(f"{archive} cannot be changed: {error}")
-    except BadZipFile as error:
+    except PermissionError:
+        owner = f"the owner of {archive.parent}"
+        return _failed(f"{archive} cannot be changed: run this as {owner}")
+    except OSError as error:  # whose text may name the draft, which is gone
+        return _failed(f"{archive} cannot be changed: {error.strerror or error}")
+    except (BadZipFile, EOFError, zlib.error) as error:
         return _failed(f"{archive} is no archive of modules ({error}): install PySpark again")
     return 0
 
