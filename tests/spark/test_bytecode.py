@@ -253,11 +253,17 @@ def test_an_archive_of_another_user_is_one_line(
     ]
 
 
+@pytest.mark.parametrize("damage", [slice(None), slice(60, 70)], ids=["whole", "a member"])
 def test_an_archive_that_is_damaged_is_one_line(
-    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    archive: Path,
+    damage: slice,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("SPARK_HOME", str(archive.parents[2]))
-    archive.write_bytes(b"no archive")
+    content = bytearray(archive.read_bytes())
+    content[damage] = bytes(len(content[damage]))
+    archive.write_bytes(content)
 
     assert main([]) == 1
 

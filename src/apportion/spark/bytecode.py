@@ -27,6 +27,8 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 HOME = "SPARK_HOME"
+DAMAGED = (BadZipFile, EOFError, zlib.error)
+"""What is raised of an archive that is none or has a damaged member."""
 UNCHECKED_HASH = (1).to_bytes(4, "little")
 """The flags of bytecode that is used without a look at its source (PEP 552)."""
 LOCAL_HEADER = struct.Struct("<26xHH")
@@ -62,7 +64,7 @@ def add_bytecode(archive: Path) -> int:
     """Add the bytecode that modules of an archive lack; return of how many modules.
 
     Other bytecode of these modules is dropped: that of another Python, or of an earlier source.
-    Nothing moves in the archive, so that Spark may run meanwhile. Raises OSError, BadZipFile.
+    Nothing moves in the archive, so that Spark may run meanwhile. Raises OSError, DAMAGED.
     """
     added, dropped = dict[str, bytes](), set[str]()
     with ZipFile(archive) as opened:
@@ -87,7 +89,7 @@ def remove_bytecode(archive: Path) -> int:
     """Remove the bytecode of its modules from an archive; return of how many modules.
 
     The sources stay where they lie, but a process that has begun to use the bytecode may fail: stop
-    Spark first. Raises OSError, BadZipFile.
+    Spark first. Raises OSError, DAMAGED.
     """
     with ZipFile(archive) as opened:
         compiled = _compiled(opened)
@@ -202,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(f"{archive} cannot be changed: run this as {owner}")
     except OSError as error:  # whose text may name the draft, which is gone
         return _failed(f"{archive} cannot be changed: {error.strerror or error}")
-    except (BadZipFile, EOFError, zlib.error) as error:
+    except DAMAGED as error:
         return _failed(f"{archive} is no archive of modules ({error}): install PySpark again")
     return 0
 
