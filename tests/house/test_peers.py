@@ -135,17 +135,22 @@ def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
     ]
 
 
-def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pyspark = tmp_path / "pyspark"
-    archive = pyspark / "python" / "lib" / "pyspark.zip"
+@pytest.fixture
+def pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A package like PySpark, with a directory of the peers for its Spark."""
+    package = tmp_path / "pyspark"
+    archive = package / "python" / "lib" / "pyspark.zip"
     archive.parent.mkdir(parents=True)
     with ZipFile(archive, "w") as new:
         new.writestr("pyspark/worker.py", "")
-    (pyspark / "jars").mkdir()
-    before = archive.read_bytes()
+    (package / "jars").mkdir()
     monkeypatch.setattr(spark_home, "TARGET", tmp_path / "target")
+    return package
+
+
+def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(pyspark: Path) -> None:
+    archive = pyspark / "python" / "lib" / "pyspark.zip"
+    before = archive.read_bytes()
 
     home = spark_home.spark_home(pyspark)
 
@@ -154,6 +159,34 @@ def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(
     assert (home / "jars").resolve() == pyspark / "jars"
     assert archive.read_bytes() == before
     assert spark_home.spark_home(pyspark) == home
+
+
+def test_the_peers_spark_is_made_anew_for_another_compiler(
+    pyspark: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home = spark_home.spark_home(pyspark)
+    changed = tmp_path / "bytecode.py"
+    changed.write_text("# Another one.\n")
+    monkeypatch.setattr(spark_home, "COMPILER", changed)
+
+    assert spark_home.spark_home(pyspark) != home
+
+
+def test_a_spark_that_cannot_be_prepared_is_a_missing_peer(pyspark: Path) -> None:
+    archive = pyspark / "python" / "lib" / "pyspark.zip"
+    archive.write_bytes(b"no archive")
+    with pytest.raises(PeerMissing, match=r"pyspark\.zip is damaged \(File is not a zip file\)"):
+        spark_home.spark_home(pyspark)
+
+    archive.unlink()
+    with pytest.raises(PeerMissing, match=r"pyspark has no pyspark\.zip: install PySpark"):
+        spark_home.spark_home(pyspark)
+
+
+def test_own_modules_that_cannot_be_compiled_are_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("def\n")
+    with pytest.raises(PeerMissing, match=r"broken\.py"):
+        spark_home.compile_own(tmp_path)
 
 
 def test_without_a_run_the_table_says_what_to_do(
