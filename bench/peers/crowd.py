@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from bench.peers.brokers import PeerBroker
+from bench.peers.downloads import go_program
 from bench.peers.programs import LineProgram
 
 LIMIT_S = 300
@@ -38,7 +39,7 @@ class Crowd:
 
         prefix: what the names of its groups begin with.
         """
-        self._program = LineProgram("groups")
+        self._program = LineProgram(go_program("groups"))
         counts = (shape.groups, shape.members, shape.connections, shape.join_s, LIMIT_S)
         words = [broker.bootstrap, topic, str(shape.partitions), prefix, *map(str, counts)]
         self._program.start(words)
