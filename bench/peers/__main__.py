@@ -64,18 +64,8 @@ MEASUREMENTS = (
 )
 
 MORE_MEASUREMENTS = (
-    Measurement(
-        tuple(f"storm_join_2000_{unit}" for unit in ("s", "cpu_s")),
-        3,
-        scale.STORM_WARM_UP,
-        scale.measure_storm,
-    ),
-    Measurement(
-        tuple(f"many_groups_{of}" for of in ("join_cpu_s", "cpu_pct", "rss_mb", "p99_ms")),
-        1,
-        scale.MANY_WARM_UP,
-        scale.measure_many_groups,
-    ),
+    Measurement(scale.STORM_ROWS, 3, scale.STORM_WARM_UP, scale.measure_storm),
+    Measurement(scale.MANY_ROWS, 1, scale.MANY_WARM_UP, scale.measure_many_groups),
     *(
         Measurement((row,), 3, steady.warm_up(row), measure)
         for row, measure in (

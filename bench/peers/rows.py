@@ -27,6 +27,11 @@ BROKERS = ("kafka", "kfake")
 IN_PROCESSOR_TIME = "for each second of the broker's processor time, user and system, all threads"
 CONNECTOR = ("connector",)
 CONNECTIONS = 100
+FROM_WRITE = "from the write of the request to its response"
+MEMORY = "Kafka's includes what its JVM (-Xmx1G) has not given back. Earlier rows leave some, too."
+LOAD_SHARES = (
+    "The program that has the members shares the two cores, and pauses of its own are in it."
+)
 
 ROWS = (
     PeerRow(
@@ -166,18 +171,35 @@ ROWS = (
     ),
     *(
         PeerRow(
-            f"storm_join_2000_{unit}",
-            "s",
+            f"storm_join_2000_{of}",
+            unit,
             "lower",
             BROKERS,
-            f"{what} from the first of 2,000 members' joins, which come within a second, until "
-            f"each has its one partition of 2,000 and has acknowledged it (KIP-848)",
-            f"{unlike} Apportion's first members have shorter intervals than 5 s, the others the "
-            f"same as Kafka's.",
+            f"2,000 members of one group (KIP-848), which join within a second: {what} each has "
+            f"its one partition of 2,000 and has acknowledged it",
+            unlike,
         )
-        for unit, what, unlike in (
-            ("s", "seconds", "Most of it is the interval of heartbeats."),
-            ("cpu_s", "the broker's processor time", "Heartbeats until then are included."),
+        for of, unit, what, unlike in (
+            (
+                "s",
+                "s",
+                "seconds until",
+                "Most of it is the interval of heartbeats. Apportion's first members have shorter "
+                "ones than 5 s, the others the same as Kafka's.",
+            ),
+            (
+                "cpu_s",
+                "s",
+                "the broker's processor time until",
+                "All heartbeats until then are included; a group that takes longer has more.",
+            ),
+            ("rss_mb", "MB", "the broker's memory when", MEMORY),
+            (
+                "p99_ms",
+                "ms",
+                f"the 99th percentile of a heartbeat, {FROM_WRITE}, until",
+                LOAD_SHARES,
+            ),
         )
     ),
     *(
@@ -186,36 +208,30 @@ ROWS = (
             unit,
             "lower",
             BROKERS,
-            f"10,000 groups of 3 members (KIP-848) on 300 connections, {what}",
+            f"10,000 groups of 3 members (KIP-848) on 300 connections {what}",
             unlike,
         )
         for of, unit, what, unlike in (
             (
                 "join_cpu_s",
                 "s",
-                "which join within 10 s: the broker's processor time until each member has its "
+                "that join within 10 s: the broker's processor time until each member has its "
                 "one partition",
                 "A broker that is slower has to answer more heartbeats until then.",
             ),
             (
-                "cpu_pct",
-                "%",
-                "each with a heartbeat every 5 s: the broker's processor time, in percent of a "
-                "core",
+                "heartbeat_us",
+                "µs",
+                "with a heartbeat of each every 5 s: the broker's processor time of a minute, user "
+                "and system, all threads, for each heartbeat that it answered in it",
                 "apportion.heartbeat.budget.per.second=0 gives apportion Kafka's interval.",
             ),
-            (
-                "rss_mb",
-                "MB",
-                "the broker's memory at their end",
-                "Kafka's includes what its JVM (-Xmx1G) has not given back.",
-            ),
+            ("rss_mb", "MB", "at rest: the broker's memory after that minute", MEMORY),
             (
                 "p99_ms",
                 "ms",
-                "the 99th percentile of a heartbeat, from the write to the response",
-                "The program that has the members shares the two cores, and pauses of its own are "
-                "in it.",
+                f"at rest: the 99th percentile of a heartbeat in that minute, {FROM_WRITE}",
+                LOAD_SHARES,
             ),
         )
     ),

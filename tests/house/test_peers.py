@@ -136,6 +136,11 @@ def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
     ]
 
 
+def test_the_table_leaves_out_a_row_of_an_earlier_run_that_is_no_more() -> None:
+    found = result(ROWS[0], {OURS: [2.0], "kafka": [1.0]}, {})
+    assert markdown([found, {**found, "name": "no_more"}]) == markdown([found])
+
+
 def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
