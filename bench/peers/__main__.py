@@ -43,16 +43,7 @@ MEASUREMENTS = (
     Measurement(("produce_100b", "fetch_100b"), 3, bulk.WARM_UP, bulk.measure),
     # Before the rows that leave members in groups: apportion's intervals depend on how many rest.
     Measurement(("join_10x900", "leave_10x900"), 2, membership.WARM_UP, membership.measure),
-    Measurement(("commits",), 3, steady.warm_up("commits"), steady.measure_commits),
-    *(
-        Measurement(
-            (f"heartbeats_{connections}",),
-            3,
-            steady.warm_up("heartbeats"),
-            partial(steady.measure_heartbeats, connections),
-        )
-        for connections in (100, 2_000)
-    ),
+    *(Measurement((row.name,), 3, row.warm_up(), row.measure) for row in steady.STEADY_ROWS),
     *(
         Measurement(jobs, rounds, spark_rows.WARM_UP, partial(spark_rows.measure, jobs))
         for jobs, rounds in (
@@ -66,15 +57,7 @@ MEASUREMENTS = (
 MORE_MEASUREMENTS = (
     Measurement(scale.STORM_ROWS, 3, scale.STORM_WARM_UP, scale.measure_storm),
     Measurement(scale.MANY_ROWS, 1, scale.MANY_WARM_UP, scale.measure_many_groups),
-    *(
-        Measurement((row,), 3, steady.warm_up(row), measure)
-        for row, measure in (
-            ("classic_heartbeats_100", small.measure_classic_heartbeats),
-            ("empty_fetches_100", small.measure_empty_fetches),
-            ("heartbeats_100_tls", small.measure_heartbeats_with_tls),
-            ("commits_tls", small.measure_commits_with_tls),
-        )
-    ),
+    *(Measurement((row.name,), 3, row.warm_up(), row.measure) for row in small.MORE_STEADY_ROWS),
 )
 """What takes too long for every run, or matters less."""
 

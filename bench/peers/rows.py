@@ -26,7 +26,7 @@ PER_CPU = "1/CPU s"
 BROKERS = ("kafka", "kfake")
 IN_PROCESSOR_TIME = "for each second of the broker's processor time, user and system, all threads"
 CONNECTOR = ("connector",)
-CONNECTIONS = 100
+CONNECTIONS, MANY_CONNECTIONS = 100, 2_000
 FROM_WRITE = "from the write of the request to its response"
 MEMORY = "Kafka's includes what its JVM (-Xmx1G) has not given back. Earlier rows leave some, too."
 LOAD_SHARES = (
@@ -72,7 +72,7 @@ ROWS = (
             f"outstanding request each, {IN_PROCESSOR_TIME}",
             "Processor time, not seconds: Kafka and kfake may use both cores, apportion uses one.",
         )
-        for connections in (100, 2_000)
+        for connections in (CONNECTIONS, MANY_CONNECTIONS)
     ),
     *(
         PeerRow(
@@ -167,7 +167,12 @@ ROWS = (
             f"{row} over TLS: TLS 1.3 and one certificate of an elliptic key for both",
             "As without TLS; OpenSSL here, Java's own TLS there. kfake is left out.",
         )
-        for row in (f"heartbeats_{CONNECTIONS}", "commits")
+        for row in (
+            f"classic_heartbeats_{CONNECTIONS}",
+            f"empty_fetches_{CONNECTIONS}",
+            f"heartbeats_{CONNECTIONS}",
+            "commits",
+        )
     ),
     *(
         PeerRow(

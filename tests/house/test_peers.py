@@ -14,6 +14,7 @@ from bench.peers.report import markdown
 from bench.peers.rounds import interleaved
 from bench.peers.rows import OURS, ROWS, PeerMissing, PeerRow, merged, ratio, result
 from bench.peers.secured import TlsListener
+from bench.peers.steady import STEADY_ROWS
 
 ROW = PeerRow("work", "1/s", "higher", ("kafka", "kfake"), "what it is", "What is not alike.")
 
@@ -39,6 +40,20 @@ def test_the_rows_of_a_usual_run_have_the_names_of_the_issue() -> None:
         "spark_one_row",
         "spark_available_now_3m",
     ]
+
+
+def test_each_kind_of_small_request_is_measured_over_tls_too() -> None:
+    kinds = {"commits", "heartbeats_100", "classic_heartbeats_100", "empty_fetches_100"}
+    over_tls = {row.name for row in ROWS if row.name.endswith("_tls")}
+    assert over_tls == {f"{kind}_tls" for kind in kinds}
+
+
+def test_a_row_of_small_requests_says_its_own_warm_up() -> None:
+    assert {row.name: row.warm_up() for row in STEADY_ROWS} == {
+        "commits": "25,000 requests of the same load before the first round of 2 s",
+        "heartbeats_100": "250,000 requests of the same load before the first round of 2 s",
+        "heartbeats_2000": "250,000 requests of the same load before the first round of 2 s",
+    }
 
 
 def test_every_row_is_measured_once() -> None:
@@ -255,6 +270,7 @@ def test_only_chooses_rows_by_a_part_of_their_names() -> None:
 def test_more_chooses_among_the_rows_that_a_usual_run_leaves_out() -> None:
     assert [rows for _, rows in program.chosen("heartbeats", more=True)] == [
         ("classic_heartbeats_100",),
+        ("classic_heartbeats_100_tls",),
         ("heartbeats_100_tls",),
     ]
 
