@@ -1,6 +1,8 @@
 """The rows: what each measures, against whom, what is not alike, and how samples become ratios."""
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -20,6 +22,15 @@ class PeerRow(NamedTuple):
     peers: tuple[str, ...]
     what: str
     unlike: str
+
+
+SPARK_4_2 = Path(__file__).parents[2] / "tests" / "compat" / "spark" / "4.2.lock"
+
+
+def pinned(lock: Path, package: str) -> str:
+    """Return the version of a package in a lock with hashes."""
+    [version] = re.findall(rf"^{package}==(\S+)", lock.read_text(), re.MULTILINE)
+    return str(version)
 
 
 PER_CPU = "1/CPU s"
@@ -108,8 +119,8 @@ ROWS = (
         CONNECTOR,
         "JSON flights, parsed, into a Delta table, 200,000 a batch, over the time of addBatch; the "
         "median of the batches after the first",
-        "Both run on Spark 4.2.0, the newest that Delta's own writer supports. The connector "
-        "writes with delta-spark, apportion with its own Delta writer.",
+        f"Both run on Spark {pinned(SPARK_4_2, 'pyspark')}, the newest that Delta's own writer "
+        "supports. The connector writes with delta-spark, apportion with its own Delta writer.",
     ),
     PeerRow(
         "spark_first_batch",
@@ -127,18 +138,25 @@ ROWS = (
         "s",
         "lower",
         CONNECTOR,
-        "from the acknowledgement of a record to the end of the batch that has it alone, in a "
-        "query that waits for records; the median of 15 after 5",
+        "from the acknowledgement of a record to the end of the batch that has it alone, as the "
+        "query's progress says it, in a query that waits for records; the median of 15 after 5",
         "As in spark_first_batch.",
     ),
-    PeerRow(
-        "spark_available_now_3m",
-        "s",
-        "lower",
-        CONNECTOR,
-        "trigger(availableNow) over 3,000,000 rows of 100 bytes in a new session, from the start "
-        "of the query to its end, default settings",
-        "As in spark_first_batch.",
+    *(
+        PeerRow(
+            f"spark_available_now_{name}",
+            "s",
+            "lower",
+            CONNECTOR,
+            f"trigger(availableNow) over {rows} in a new session, from the start of the query to "
+            f"its end, default settings",
+            "As in spark_first_batch.",
+        )
+        for name, rows in (
+            ("0", "an empty topic"),
+            ("10k", "10,000 rows of 100 bytes"),
+            ("3m", "3,000,000 rows of 100 bytes"),
+        )
     ),
     PeerRow(
         f"classic_heartbeats_{CONNECTIONS}",

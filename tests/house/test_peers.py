@@ -3,16 +3,27 @@
 import argparse
 import json
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 from bench.peers import __main__ as program
-from bench.peers import brokers, downloads, spark_home
+from bench.peers import brokers, downloads, spark_home, spark_job
 from bench.peers.programs import LineProgram
 from bench.peers.report import markdown
 from bench.peers.rounds import interleaved
-from bench.peers.rows import OURS, ROWS, PeerMissing, PeerRow, merged, ratio, result
+from bench.peers.rows import (
+    OURS,
+    ROWS,
+    SPARK_4_2,
+    PeerMissing,
+    PeerRow,
+    merged,
+    pinned,
+    ratio,
+    result,
+)
 from bench.peers.secured import TlsListener
 from bench.peers.steady import STEADY_ROWS
 
@@ -23,7 +34,7 @@ def ignored(_line: str) -> None:
     """Nobody listens to the progress."""
 
 
-def test_the_rows_of_a_usual_run_have_the_names_of_the_issue() -> None:
+def test_a_usual_run_has_these_rows_in_this_order() -> None:
     more = {name for each in program.MORE_MEASUREMENTS for name in each.rows}
     assert [row.name for row in ROWS if row.name not in more] == [
         "produce_100b",
@@ -154,6 +165,23 @@ def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
 def test_the_table_leaves_out_a_row_of_an_earlier_run_that_is_no_more() -> None:
     found = result(ROWS[0], {OURS: [2.0], "kafka": [1.0]}, {})
     assert markdown([found, {**found, "name": "no_more"}]) == markdown([found])
+
+
+def test_the_end_of_a_batch_is_read_from_its_progress() -> None:
+    progress = {
+        "timestamp": "2026-01-02T03:04:05.678Z",
+        "durationMs": {"addBatch": 200, "triggerExecution": 345},
+    }
+    began = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC).timestamp()
+    assert spark_job.end_of_batch(progress) == pytest.approx(began + 0.345, abs=1e-6)
+
+
+def test_the_row_of_delta_says_the_locked_version_of_spark() -> None:
+    version = pinned(SPARK_4_2, "pyspark")
+    assert f"pyspark=={version} " in SPARK_4_2.read_text()
+    assert version.startswith("4.2.")
+    [delta] = [row for row in ROWS if row.name == "spark_delta"]
+    assert f"Both run on Spark {version}, " in delta.unlike
 
 
 def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(
