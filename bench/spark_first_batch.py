@@ -58,7 +58,8 @@ def main() -> None:
         for rows in arguments.rows:
             results = []
             for number in range(arguments.runs):
-                result = _run(broker.bootstrap, rows, number, arguments.path, home)
+                query = [broker.bootstrap, str(rows), str(number)]
+                result = _run(query, path=arguments.path, home=home)
                 results.append(result)
                 print(_line(rows, result), flush=True)
                 if arguments.steps:
@@ -79,23 +80,23 @@ def _line(rows: int, result: dict[str, Any]) -> str:
     )
 
 
-def _run(
-    bootstrap: str, rows: int, number: int, path: str | None, home: str | None
-) -> dict[str, Any]:
+def _run(query: list[str], *, path: str | None, home: str | None) -> dict[str, Any]:
     """Run a query in a process of its own; return what it says and its steps.
 
-    home: Spark's directory; None: that of the installed package.
+    query: the arguments of `query` but for its directory. path: the PYTHONPATH; None: of this
+    version. home: Spark's directory; None: that of the installed package.
     """
+    from bench.peers.spark_home import UNWRITTEN
+
     with tempfile.TemporaryDirectory(prefix="apportion-bench-") as directory:
         timeline = f"{directory}/timeline"
         paths = path or f"{ROOT / 'src'}{os.pathsep}{ROOT}"
         environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
         environment["APPORTION_BENCH_TIMELINE"] = timeline
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # pip stores it, too
+        environment.pop(UNWRITTEN, None)  # pip stores it, too
         if home:
             environment["SPARK_HOME"] = home
-        query = ["--query", bootstrap, str(rows), str(number), directory]
-        command = [sys.executable, __file__, *query]
+        command = [sys.executable, __file__, "--query", *query, directory]
         done = subprocess.run(
             command, env=environment, cwd=directory, capture_output=True, text=True, check=False
         )

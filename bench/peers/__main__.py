@@ -39,52 +39,32 @@ class Measurement(NamedTuple):
     measure: Callable[[Brokers, int, Say], Samples]
 
 
+def spark_measurement(*jobs: str) -> Measurement:
+    """Return the measurement of jobs that one session of each round has in this order."""
+    return Measurement(jobs, 2, spark_rows.WARM_UP, partial(spark_rows.measure, jobs))
+
+
 MEASUREMENTS = (
     Measurement(("produce_100b", "fetch_100b"), 3, bulk.WARM_UP, bulk.measure),
     # Before the rows that leave members in groups: apportion's intervals depend on how many rest.
     Measurement(("join_10x900", "leave_10x900"), 2, membership.WARM_UP, membership.measure),
-    Measurement(("commits",), 3, steady.warm_up("commits"), steady.measure_commits),
+    *(Measurement((row.name,), 3, row.warm_up(), row.measure) for row in steady.STEADY_ROWS),
     *(
-        Measurement(
-            (f"heartbeats_{connections}",),
-            3,
-            steady.warm_up("heartbeats"),
-            partial(steady.measure_heartbeats, connections),
-        )
-        for connections in (100, 2_000)
-    ),
-    *(
-        Measurement(jobs, rounds, spark_rows.WARM_UP, partial(spark_rows.measure, jobs))
-        for jobs, rounds in (
-            (("spark_first_batch", "spark_one_row", "spark_noop_plain", "spark_noop_lz4"), 2),
-            (("spark_available_now_3m",), 2),
-            (("spark_delta",), 2),
+        spark_measurement(*jobs)
+        for jobs in (
+            ("spark_first_batch", "spark_one_row", "spark_noop_plain", "spark_noop_lz4"),
+            ("spark_available_now_3m",),
+            ("spark_delta",),
         )
     ),
 )
 
 MORE_MEASUREMENTS = (
-    Measurement(
-        tuple(f"storm_join_2000_{unit}" for unit in ("s", "cpu_s")),
-        3,
-        scale.STORM_WARM_UP,
-        scale.measure_storm,
-    ),
-    Measurement(
-        tuple(f"many_groups_{of}" for of in ("join_cpu_s", "cpu_pct", "rss_mb", "p99_ms")),
-        1,
-        scale.MANY_WARM_UP,
-        scale.measure_many_groups,
-    ),
-    *(
-        Measurement((row,), 3, steady.warm_up(row), measure)
-        for row, measure in (
-            ("classic_heartbeats_100", small.measure_classic_heartbeats),
-            ("empty_fetches_100", small.measure_empty_fetches),
-            ("heartbeats_100_tls", small.measure_heartbeats_with_tls),
-            ("commits_tls", small.measure_commits_with_tls),
-        )
-    ),
+    Measurement(scale.STORM_ROWS, 3, scale.STORM_WARM_UP, scale.measure_storm),
+    Measurement(scale.MANY_ROWS, 1, scale.MANY_WARM_UP, scale.measure_many_groups),
+    *(Measurement((row.name,), 3, row.warm_up(), row.measure) for row in small.MORE_STEADY_ROWS),
+    spark_measurement("spark_available_now_0"),
+    spark_measurement("spark_available_now_10k"),
 )
 """What takes too long for every run, or matters less."""
 
@@ -98,7 +78,7 @@ def epilog() -> str:
     return f"""rows:
 {usual}
 
-rows with --more, which take some fifteen minutes:
+rows with --more, which take some twenty minutes:
 {others}
 
 examples:

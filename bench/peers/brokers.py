@@ -58,13 +58,18 @@ KAFKA_SETTINGS = SESSIONS | {  # a cluster of one broker; the rest is Kafka's de
 
 
 class PeerBroker:
-    """A running broker: `bootstrap` is its address, `tls` its listener with TLS if it has one."""
+    """A running broker.
+
+    bootstrap: its address. tls: its listener with TLS if it has one. syncs_if_told: whether it
+    leaves a topic to the operating system unless flush.messages says otherwise, as Kafka does.
+    """
 
     def __init__(self, process: "subprocess.Popen[Any]", bootstrap: str) -> None:
         """Take over a process that has begun."""
         self.process = process
         self.bootstrap = bootstrap
         self.tls: TlsListener | None = None
+        self.syncs_if_told = False
 
     @property
     def port(self) -> int:
@@ -191,6 +196,7 @@ def start_kafka(directory: Path, tls: TlsListener | None = None) -> PeerBroker:
         )
     broker = PeerBroker(process, f"127.0.0.1:{port}")
     broker.tls = tls
+    broker.syncs_if_told = True
     deadline = time.monotonic() + READY_S
     while not answers_requests(broker.bootstrap):
         if process.poll() is not None or time.monotonic() > deadline:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from bench.peers.brokers import PeerBroker
+from bench.peers.downloads import go_program
 from bench.peers.programs import LineProgram
 
 LIMIT_S = 300
@@ -21,13 +22,18 @@ class CrowdShape(NamedTuple):
     join_s: float
 
 
+class Joined(NamedTuple):
+    """How long the members took to join, and the 99th percentile of their responses meanwhile."""
+
+    seconds: float
+    p99_ms: float
+
+
 class Rest(NamedTuple):
-    """The responses of members at rest, and in how many milliseconds they came."""
+    """The responses of members at rest, and the 99th percentile of how long they took."""
 
     responses: int
-    median_ms: float
     p99_ms: float
-    greatest_ms: float
 
 
 class Crowd:
@@ -38,14 +44,14 @@ class Crowd:
 
         prefix: what the names of its groups begin with.
         """
-        self._program = LineProgram("groups")
+        self._program = LineProgram(go_program("groups"))
         counts = (shape.groups, shape.members, shape.connections, shape.join_s, LIMIT_S)
         words = [broker.bootstrap, topic, str(shape.partitions), prefix, *map(str, counts)]
         self._program.start(words)
 
-    def seconds_to_join(self) -> float:
-        """Let all members join; return the seconds until all groups have settled."""
-        return float(self._program.ask("join").split()[0])
+    def join(self) -> Joined:
+        """Let all members join, and wait until all groups have settled."""
+        return Joined(*map(float, self._program.ask("join").split()))
 
     def spread(self) -> None:
         """Let each member rest for one interval, so that their heartbeats come evenly then."""
@@ -53,8 +59,8 @@ class Crowd:
 
     def rest(self, seconds: float) -> Rest:
         """Let all members rest for so long."""
-        count, *times = self._program.ask(f"rest {seconds}").split()
-        return Rest(int(count), *map(float, times))
+        responses, p99_ms = self._program.ask(f"rest {seconds}").split()
+        return Rest(int(responses), float(p99_ms))
 
     def leave(self) -> None:
         """Let all members leave."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bench.peers.brokers import PeerBroker
+from bench.peers.downloads import go_program
 from bench.peers.programs import LineProgram
 
 WARM_STEP_S = 0.5
@@ -31,7 +32,7 @@ class Load:
         If the broker has a TLS listener, the load uses that one.
         """
         self._broker = broker
-        self._program = LineProgram("load")
+        self._program = LineProgram(go_program("load"))
         frames = self._program.directory / "frames"
         frames.write_bytes(b"".join(requests.frames))
         words = [str(frames), str(requests.check_at), requests.check.hex()]

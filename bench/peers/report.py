@@ -52,6 +52,6 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def known(results: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], PeerRow]]:
-    """Return each result with its declaration."""
+    """Return each result with its declaration; those of rows that are no more are left out."""
     rows = {row.name: row for row in ROWS}
-    return [(result, rows[result["name"]]) for result in results]
+    return [(result, rows[result["name"]]) for result in results if result["name"] in rows]

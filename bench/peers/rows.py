@@ -1,6 +1,8 @@
 """The rows: what each measures, against whom, what is not alike, and how samples become ratios."""
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -22,11 +24,25 @@ class PeerRow(NamedTuple):
     unlike: str
 
 
+SPARK_4_2 = Path(__file__).parents[2] / "tests" / "compat" / "spark" / "4.2.lock"
+
+
+def pinned(lock: Path, package: str) -> str:
+    """Return the version of a package in a lock with hashes."""
+    [version] = re.findall(rf"^{package}==(\S+)", lock.read_text(), re.MULTILINE)
+    return str(version)
+
+
 PER_CPU = "1/CPU s"
 BROKERS = ("kafka", "kfake")
 IN_PROCESSOR_TIME = "for each second of the broker's processor time, user and system, all threads"
 CONNECTOR = ("connector",)
-CONNECTIONS = 100
+CONNECTIONS, MANY_CONNECTIONS = 100, 2_000
+FROM_WRITE = "from the write of the request to its response"
+MEMORY = "Kafka's includes what its JVM (-Xmx1G) has not given back."
+LOAD_SHARES = (
+    "The program that has the members shares the two cores, and pauses of its own are in it."
+)
 
 ROWS = (
     PeerRow(
@@ -67,7 +83,7 @@ ROWS = (
             f"outstanding request each, {IN_PROCESSOR_TIME}",
             "Processor time, not seconds: Kafka and kfake may use both cores, apportion uses one.",
         )
-        for connections in (100, 2_000)
+        for connections in (CONNECTIONS, MANY_CONNECTIONS)
     ),
     *(
         PeerRow(
@@ -103,8 +119,8 @@ ROWS = (
         CONNECTOR,
         "JSON flights, parsed, into a Delta table, 200,000 a batch, over the time of addBatch; the "
         "median of the batches after the first",
-        "Both run on Spark 4.2.0, the newest that Delta's own writer supports. The connector "
-        "writes with delta-spark, apportion with its own Delta writer.",
+        f"Both run on Spark {pinned(SPARK_4_2, 'pyspark')}, the newest that Delta's own writer "
+        "supports. The connector writes with delta-spark, apportion with its own Delta writer.",
     ),
     PeerRow(
         "spark_first_batch",
@@ -122,18 +138,25 @@ ROWS = (
         "s",
         "lower",
         CONNECTOR,
-        "from the acknowledgement of a record to the end of the batch that has it alone, in a "
-        "query that waits for records; the median of 15 after 5",
+        "from the acknowledgement of a record to the end of the batch that has it alone, as the "
+        "query's progress says it, in a query that waits for records; the median of 15 after 5",
         "As in spark_first_batch.",
     ),
-    PeerRow(
-        "spark_available_now_3m",
-        "s",
-        "lower",
-        CONNECTOR,
-        "trigger(availableNow) over 3,000,000 rows of 100 bytes in a new session, from the start "
-        "of the query to its end, default settings",
-        "As in spark_first_batch.",
+    *(
+        PeerRow(
+            f"spark_available_now_{name}",
+            "s",
+            "lower",
+            CONNECTOR,
+            f"trigger(availableNow) over {rows} in a new session, from the start of the query to "
+            f"its end, default settings",
+            "As in spark_first_batch.",
+        )
+        for name, rows in (
+            ("0", "an empty topic"),
+            ("10k", "10,000 rows of 100 bytes"),
+            ("3m", "3,000,000 rows of 100 bytes"),
+        )
     ),
     PeerRow(
         f"classic_heartbeats_{CONNECTIONS}",
@@ -162,22 +185,49 @@ ROWS = (
             f"{row} over TLS: TLS 1.3 and one certificate of an elliptic key for both",
             "As without TLS; OpenSSL here, Java's own TLS there. kfake is left out.",
         )
-        for row in (f"heartbeats_{CONNECTIONS}", "commits")
+        for row in (
+            f"classic_heartbeats_{CONNECTIONS}",
+            f"empty_fetches_{CONNECTIONS}",
+            f"heartbeats_{CONNECTIONS}",
+            "commits",
+        )
     ),
     *(
         PeerRow(
-            f"storm_join_2000_{unit}",
-            "s",
+            f"storm_join_2000_{of}",
+            unit,
             "lower",
             BROKERS,
-            f"{what} from the first of 2,000 members' joins, which come within a second, until "
-            f"each has its one partition of 2,000 and has acknowledged it (KIP-848)",
-            f"{unlike} Apportion's first members have shorter intervals than 5 s, the others the "
-            f"same as Kafka's.",
+            f"2,000 members of one group (KIP-848), which join within a second: {what} each has "
+            f"its one partition of 2,000 and has acknowledged it",
+            unlike,
         )
-        for unit, what, unlike in (
-            ("s", "seconds", "Most of it is the interval of heartbeats."),
-            ("cpu_s", "the broker's processor time", "Heartbeats until then are included."),
+        for of, unit, what, unlike in (
+            (
+                "s",
+                "s",
+                "seconds until",
+                "Most of it is the interval of heartbeats. Apportion's first members have shorter "
+                "ones than 5 s, the others the same as Kafka's.",
+            ),
+            (
+                "cpu_s",
+                "s",
+                "the broker's processor time until",
+                "All heartbeats until then are included; a group that takes longer has more.",
+            ),
+            (
+                "rss_mb",
+                "MB",
+                "the broker's memory when",
+                f"{MEMORY} All have had one storm or more.",
+            ),
+            (
+                "p99_ms",
+                "ms",
+                f"the 99th percentile of a heartbeat, {FROM_WRITE}, until",
+                LOAD_SHARES,
+            ),
         )
     ),
     *(
@@ -186,36 +236,36 @@ ROWS = (
             unit,
             "lower",
             BROKERS,
-            f"10,000 groups of 3 members (KIP-848) on 300 connections, {what}",
+            f"10,000 groups of 3 members (KIP-848) on 300 connections {what}",
             unlike,
         )
         for of, unit, what, unlike in (
             (
                 "join_cpu_s",
                 "s",
-                "which join within 10 s: the broker's processor time until each member has its "
+                "that join within 10 s: the broker's processor time until each member has its "
                 "one partition",
                 "A broker that is slower has to answer more heartbeats until then.",
             ),
             (
-                "cpu_pct",
-                "%",
-                "each with a heartbeat every 5 s: the broker's processor time, in percent of a "
-                "core",
+                "heartbeat_us",
+                "µs",
+                "with a heartbeat of each every 5 s: the broker's processor time of a minute, user "
+                "and system, all threads, for each heartbeat that it answered in it",
                 "apportion.heartbeat.budget.per.second=0 gives apportion Kafka's interval.",
             ),
             (
                 "rss_mb",
                 "MB",
-                "the broker's memory at their end",
-                "Kafka's includes what its JVM (-Xmx1G) has not given back.",
+                "at rest: the broker's memory after that minute",
+                f"{MEMORY} In a run of all rows Kafka and kfake have had the storm, apportion's "
+                f"is a new process.",
             ),
             (
                 "p99_ms",
                 "ms",
-                "the 99th percentile of a heartbeat, from the write to the response",
-                "The program that has the members shares the two cores, and pauses of its own are "
-                "in it.",
+                f"at rest: the 99th percentile of a heartbeat in that minute, {FROM_WRITE}",
+                LOAD_SHARES,
             ),
         )
     ),

@@ -7,18 +7,18 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import count
 
-from bench.peers.brokers import Brokers, PeerBroker
+from bench.peers.brokers import PeerBroker
 from bench.peers.loads import Load, Requests
-from bench.peers.rounds import Samples, Say
-from bench.peers.rows import PeerMissing
+from bench.peers.rows import CONNECTIONS, PeerMissing
 from bench.peers.steady import (
     ERROR_AT,
     MEMBERS_A_GROUP,
     PLAIN,
+    WARM_COMMITS,
     WITH_TLS,
     Prepared,
+    SteadyRow,
     heartbeats,
-    measured,
     prepare_commits,
 )
 from bench.peers.wires import LIMIT_S, Wire, frame
@@ -28,45 +28,22 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-CONNECTIONS = 100
 SESSION_MS = 300_000  # as long as kfake allows: members outlive the rounds of other sides
 JOIN, SYNC, HEARTBEAT, FETCH = 7, 5, 4, 12  # versions; that of Fetch is the last with topic names
 MEMBER_ID_REQUIRED = 79
 POLL_S = 0.05
 NO_LEADER_YET = (3, 6)  # the topic is new
 FETCHED = "nothing"
-names = count()
+runs = count()
 
 
-def measure_classic_heartbeats(brokers: Brokers, rounds: int, say: Say) -> Samples:
-    """Measure classic_heartbeats_100."""
-    row = f"classic_heartbeats_{CONNECTIONS}"
-    return measured(row, classic_heartbeats, PLAIN, brokers, rounds, say)
-
-
-def measure_empty_fetches(brokers: Brokers, rounds: int, say: Say) -> Samples:
-    """Measure empty_fetches_100."""
-    return measured(f"empty_fetches_{CONNECTIONS}", empty_fetches, PLAIN, brokers, rounds, say)
-
-
-def measure_heartbeats_with_tls(brokers: Brokers, rounds: int, say: Say) -> Samples:
-    """Measure heartbeats_100_tls."""
-    row = f"heartbeats_{CONNECTIONS}_tls"
-    return measured(row, partial(heartbeats, CONNECTIONS), WITH_TLS, brokers, rounds, say)
-
-
-def measure_commits_with_tls(brokers: Brokers, rounds: int, say: Say) -> Samples:
-    """Measure commits_tls."""
-    return measured("commits_tls", prepare_commits, WITH_TLS, brokers, rounds, say)
-
-
-def classic_heartbeats(_side: str, broker: PeerBroker) -> Prepared:
+def classic_heartbeats(broker: PeerBroker) -> Prepared:
     """Prepare heartbeats of members of new classic groups. Raises PeerMissing."""
-    run = next(names)
+    run = next(runs)
     groups = [f"classic-{run}-{at}" for at in range(CONNECTIONS // MEMBERS_A_GROUP)]
     requests = [request for group in groups for request in members_of(broker, group)]
     frames = [frame(request, HEARTBEAT) for request in requests]
-    return Prepared(Load(broker, Requests(frames, ERROR_AT, bytes(2))), lambda: None)
+    return Prepared(Load(broker, Requests(frames, ERROR_AT, bytes(2))))
 
 
 def members_of(broker: PeerBroker, group: str) -> list[HeartbeatRequest]:
@@ -160,7 +137,7 @@ def join_of(group: str, member_id: str) -> JoinGroupRequest:
     )
 
 
-def empty_fetches(_side: str, broker: PeerBroker) -> Prepared:
+def empty_fetches(broker: PeerBroker) -> Prepared:
     """Prepare fetches of an empty topic, without a session or a wait. Raises PeerMissing."""
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
@@ -177,7 +154,7 @@ def empty_fetches(_side: str, broker: PeerBroker) -> Prepared:
     if body.error_code or found.error_code or found.records:
         raise PeerMissing(f"a fetch of an empty topic had error {found.error_code}")
     frames = [frame(request, FETCH)] * CONNECTIONS
-    return Prepared(Load(broker, Requests(frames, ERROR_AT, good_fetch())), lambda: None)
+    return Prepared(Load(broker, Requests(frames, ERROR_AT, good_fetch())))
 
 
 def good_fetch() -> bytes:
@@ -187,3 +164,17 @@ def good_fetch() -> bytes:
     """
     name = FETCHED.encode()
     return bytes(2 + 4) + bytes([1 + 1, 1 + len(name)]) + name + bytes([1 + 1]) + bytes(4 + 2 + 8)
+
+
+MORE_STEADY_ROWS = (
+    *(
+        SteadyRow(f"{name}_{CONNECTIONS}{ending}", prepare, starts)
+        for name, prepare in (
+            ("classic_heartbeats", classic_heartbeats),
+            ("empty_fetches", empty_fetches),
+        )
+        for ending, starts in (("", PLAIN), ("_tls", WITH_TLS))
+    ),
+    SteadyRow(f"heartbeats_{CONNECTIONS}_tls", partial(heartbeats, CONNECTIONS), WITH_TLS),
+    SteadyRow("commits_tls", prepare_commits, WITH_TLS, WARM_COMMITS),
+)

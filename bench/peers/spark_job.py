@@ -4,7 +4,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -15,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 LIMIT_S: Any = 240  # PySpark's annotation wants an int
-LOOK_S = 0.05  # each look takes processor time of the two cores
+LOOK_S = 0.05  # a look takes processor time of the two cores, so that no time is read by looking
 ROWS_A_BATCH, FLIGHTS_A_BATCH = 1_000_000, 200_000
 WARM_RECORDS, RECORDS = 5, 15
 
@@ -51,14 +53,10 @@ class Source(NamedTuple):
 
 def first_batch(source: Source) -> float:
     """Return the seconds until the first batch of a query is done."""
-    begun = time.perf_counter()
+    begun = time.time()
     rows = source.rows("few", "first")
     query = source.started(rows.writeStream.format("noop"), "first")
-    while not (query.lastProgress and query.lastProgress["numInputRows"]):
-        if query.exception() or time.perf_counter() - begun > LIMIT_S:
-            sys.exit(f"the query had no batch within {LIMIT_S} s: {query.exception()}")
-        time.sleep(LOOK_S)
-    took = time.perf_counter() - begun
+    took = end_of_rows(query, 1) - begun
     query.stop()
     return took
 
@@ -70,13 +68,13 @@ def one_row(source: Source) -> float:
     producer = Producer({"bootstrap.servers": source.bootstrap, "linger.ms": 0})
     took = []
     for number in range(-WARM_RECORDS, RECORDS):
-        wait_for_rows(query, rows)
+        end_of_rows(query, rows)
         producer.produce("single", b"x" * 100)
         producer.flush()
-        begun, rows = time.perf_counter(), rows + 1
-        wait_for_rows(query, rows)
+        begun, rows = time.time(), rows + 1
+        ended = end_of_rows(query, rows)
         if number >= 0:
-            took.append(time.perf_counter() - begun)
+            took.append(ended - begun)
     query.stop()
     return median(took)
 
@@ -90,21 +88,33 @@ def records_of(source: Source, topic: str) -> int:
     return sum(end for _, end in ends)
 
 
-def wait_for_rows(query: StreamingQuery, rows: int) -> None:
-    """Wait until the query's batches have had so many rows; end the process if they do not."""
+def end_of_rows(query: StreamingQuery, rows: int) -> float:
+    """Wait until the query's batches have had so many rows; return when the last of them ended.
+
+    In seconds since the epoch, by Spark's own clock. Ends the process if the rows do not come.
+    """
     deadline = time.perf_counter() + LIMIT_S
-    while sum(progress["numInputRows"] for progress in query.recentProgress) < rows:
+    while True:
+        batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
+        if sum(batch["numInputRows"] for batch in batches) >= rows:
+            return end_of_batch(batches[-1])
         if query.exception() or time.perf_counter() > deadline:
             sys.exit(f"the query had no {rows} rows within {LIMIT_S} s: {query.exception()}")
         time.sleep(LOOK_S)
 
 
-def available_now(source: Source) -> float:
-    """Return the seconds of a whole query over 3,000,000 rows."""
+def end_of_batch(progress: Mapping[str, Any]) -> float:
+    """Return when a batch ended, in seconds since the epoch: its start and how long it took."""
+    started = datetime.fromisoformat(progress["timestamp"]).timestamp()
+    return started + float(progress["durationMs"]["triggerExecution"]) / 1_000
+
+
+def available_now(topic: str, source: Source) -> float:
+    """Return the seconds of a whole query over all rows of a topic."""
     begun = time.perf_counter()
-    rows = source.rows("plain", "available")
+    rows = source.rows(topic, "available")
     writer = rows.writeStream.format("noop").trigger(availableNow=True)
-    ended(source.started(writer, "available"))
+    wait_for_end(source.started(writer, "available"))
     return time.perf_counter() - begun
 
 
@@ -132,7 +142,7 @@ def delta_table(source: Source) -> float:
 
 def rows_a_second(query: StreamingQuery, rows: int) -> float:
     """Return the median of the full batches after the first, over the time of addBatch."""
-    ended(query)
+    wait_for_end(query)
     took_ms = [
         progress["durationMs"]["addBatch"]
         for progress in query.recentProgress
@@ -143,7 +153,7 @@ def rows_a_second(query: StreamingQuery, rows: int) -> float:
     return rows / float(median(took_ms[1:])) * 1_000
 
 
-def ended(query: StreamingQuery) -> None:
+def wait_for_end(query: StreamingQuery) -> None:
     """Wait for the end of the query; end the process if it does not come."""
     if not query.awaitTermination(LIMIT_S):
         sys.exit(f"the query did not end within {LIMIT_S} s: {query.status}")
@@ -152,9 +162,11 @@ def ended(query: StreamingQuery) -> None:
 JOBS: dict[str, Callable[[Source], float]] = {
     "spark_first_batch": first_batch,
     "spark_one_row": one_row,
-    "spark_noop_plain": lambda source: noop("plain", source),
-    "spark_noop_lz4": lambda source: noop("lz4", source),
-    "spark_available_now_3m": available_now,
+    "spark_noop_plain": partial(noop, "plain"),
+    "spark_noop_lz4": partial(noop, "lz4"),
+    "spark_available_now_0": partial(available_now, "none"),
+    "spark_available_now_10k": partial(available_now, "few"),
+    "spark_available_now_3m": partial(available_now, "plain"),
     "spark_delta": delta_table,
 }
 

@@ -14,7 +14,7 @@ from bench.peers.brokers import Brokers
 from bench.peers.bulk import PARTITIONS, shared_settings
 from bench.peers.downloads import jars, python_packages
 from bench.peers.rounds import Samples, Say, interleaved
-from bench.peers.rows import OURS, PeerMissing
+from bench.peers.rows import OURS, SPARK_4_2, PeerMissing
 from bench.peers.spark_home import UNWRITTEN, compile_own, installed_packages, spark_home
 from confluent_kafka.admin import AdminClient
 
@@ -25,7 +25,6 @@ from apportion.wire.batch import encode_batch
 from demo.flights import flights, message
 
 ROOT = Path(__file__).parents[2]
-SPARK_4_2 = ROOT / "tests" / "compat" / "spark" / "4.2.lock"
 CONNECTOR_JARS = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
 DELTA_JARS = ("delta-", "unitycatalog-")  # Spark has the others
 DELTA_SETTINGS = {
@@ -42,6 +41,8 @@ TOPICS = {
     "spark_one_row": "single",
     "spark_noop_plain": "plain",
     "spark_noop_lz4": "lz4",
+    "spark_available_now_0": "none",
+    "spark_available_now_10k": "few",
     "spark_available_now_3m": "plain",
     "spark_delta": "flights",
 }
@@ -113,6 +114,7 @@ def fill_topics(bootstrap: str, jobs: Sequence[str]) -> None:
     contents: dict[str, tuple[Callable[[], list[bytes]], int]] = {
         "plain": (partial(hundred_bytes, 0), ROWS),
         "lz4": (partial(hundred_bytes, LZ4), ROWS),
+        "none": (partial(hundred_bytes, 0), 0),
         "few": (partial(hundred_bytes, 0), FEW),
         "single": (partial(hundred_bytes, 0), RECORDS_A_BATCH),
         "flights": (flight_batches, FLIGHTS),

@@ -9,7 +9,7 @@ from bench.peers.brokers import Brokers, PeerBroker
 from bench.peers.loads import Load, Requests
 from bench.peers.members import VERSION, RestingMember, settled_members
 from bench.peers.rounds import Samples, Say, interleaved
-from bench.peers.rows import BROKERS, OURS, PeerMissing
+from bench.peers.rows import BROKERS, CONNECTIONS, MANY_CONNECTIONS, OURS, PeerMissing
 from bench.peers.wires import TOPIC_RESOURCE, Wire, frame
 
 from apportion.wire.messages.offset_commit import (
@@ -33,34 +33,50 @@ WITH_TLS = {OURS: "ours_with_tls", "kafka": "kafka_with_tls"}
 """The brokers of each side, by their names in `STARTS`."""
 
 
+def nothing() -> None:
+    """Do nothing before a round."""
+
+
 class Prepared(NamedTuple):
     """A load that is connected, and what to do before each round."""
 
     load: Load
-    before_round: Callable[[], None]
+    before_round: Callable[[], None] = nothing
 
 
-Prepare = Callable[[str, PeerBroker], Prepared]
-"""Connect the load of a side to its broker. Raises PeerMissing."""
+class SteadyRow(NamedTuple):
+    """A row of small requests of one kind.
 
+    prepare: connects the load to a broker; raises PeerMissing. starts: the broker of each side, by
+    its name in `STARTS`. warm_requests: before the first round of a side.
+    """
 
-def warm_requests(row: str) -> int:
-    """Return the requests of a row before its first round."""
-    return WARM_COMMITS if row.startswith("commits") else WARM_REQUESTS
+    name: str
+    prepare: Callable[[PeerBroker], Prepared]
+    starts: Mapping[str, str]
+    warm_requests: int = WARM_REQUESTS
 
+    def warm_up(self) -> str:
+        """Return the warm-up and the length of a round, in words."""
+        requests = f"{self.warm_requests:,} requests of the same load"
+        return f"{requests} before the first round of {SECONDS:.0f} s"
 
-def warm_up(row: str) -> str:
-    """Return the warm-up of a row and the length of a round, in words."""
-    requests = warm_requests(row)
-    return f"{requests:,} requests of the same load before the first round of {SECONDS:.0f} s"
+    def measure(self, brokers: Brokers, rounds: int, say: Say) -> Samples:
+        """Measure the row."""
+        with ExitStack() as stack:
+            sides = {
+                side: stack.enter_context(SteadySide(self, partial(brokers.get, name))).play
+                for side, name in self.starts.items()
+            }
+            return interleaved(sides, rounds, say)
 
 
 class SteadySide:
-    """One broker under a load of small requests; a context manager."""
+    """One broker under the load of a row; a context manager."""
 
-    def __init__(self, prepare: Callable[[], Prepared], row: str) -> None:
-        """Keep what connects the load."""
-        self._prepare, self._row = prepare, row
+    def __init__(self, row: SteadyRow, broker: Callable[[], PeerBroker]) -> None:
+        """Start nothing yet. broker: starts it, and raises PeerMissing."""
+        self._row, self._broker = row, broker
         self._stack = ExitStack()
         self._prepared: Prepared | None = None
 
@@ -73,41 +89,14 @@ class SteadySide:
     def play(self) -> dict[str, float]:
         """Play a round, the first time after the warm-up. Raises PeerMissing."""
         if self._prepared is None:
-            self._prepared = self._prepare()
+            self._prepared = self._row.prepare(self._broker())
             self._stack.callback(self._prepared.load.close)
-            self._prepared.load.warm_up(warm_requests(self._row))
+            self._prepared.load.warm_up(self._row.warm_requests)
         self._prepared.before_round()
-        return {self._row: self._prepared.load.per_cpu_second(SECONDS)}
+        return {self._row.name: self._prepared.load.per_cpu_second(SECONDS)}
 
 
-def measure_heartbeats(connections: int, brokers: Brokers, rounds: int, say: Say) -> Samples:
-    """Measure heartbeats_CONNECTIONS."""
-    row = f"heartbeats_{connections}"
-    return measured(row, partial(heartbeats, connections), PLAIN, brokers, rounds, say)
-
-
-def measure_commits(brokers: Brokers, rounds: int, say: Say) -> Samples:
-    """Measure commits."""
-    return measured("commits", prepare_commits, SYNCED, brokers, rounds, say)
-
-
-def measured(
-    row: str, prepare: Prepare, names: Mapping[str, str], brokers: Brokers, rounds: int, say: Say
-) -> Samples:
-    """Measure a row of small requests. names: the broker of each side, by its name in `STARTS`."""
-
-    def prepared(side: str) -> Prepared:
-        return prepare(side, brokers.get(names[side]))
-
-    with ExitStack() as stack:
-        sides = {
-            side: stack.enter_context(SteadySide(partial(prepared, side), row)).play
-            for side in names
-        }
-        return interleaved(sides, rounds, say)
-
-
-def heartbeats(connections: int, _side: str, broker: PeerBroker) -> Prepared:
+def heartbeats(connections: int, broker: PeerBroker) -> Prepared:
     """Prepare steady heartbeats of new members, one on each connection. Raises PeerMissing."""
     groups = max(1, connections // MEMBERS_A_GROUP)
     with Wire(broker.bootstrap) as wire:
@@ -115,19 +104,18 @@ def heartbeats(connections: int, _side: str, broker: PeerBroker) -> Prepared:
             wire, f"heartbeats_{connections}", PARTITIONS, groups, connections
         )
     frames = [frame(member.steady_heartbeat(), VERSION) for member in members]
-    return Prepared(Load(broker, Requests(frames, ERROR_AT, bytes(2))), lambda: None)
+    return Prepared(Load(broker, Requests(frames, ERROR_AT, bytes(2))))
 
 
-def prepare_commits(side: str, broker: PeerBroker) -> Prepared:
+def prepare_commits(broker: PeerBroker) -> Prepared:
     """Prepare commits of new members, each in a group of its own. Raises PeerMissing."""
     wire = Wire(broker.bootstrap)
     members = settled_members(wire, "commits", COMMITTED, COMMITTERS, COMMITTERS)
     requests = commits(wire, members)
 
     def before_round() -> None:
-        if side == "kafka":
-            # Kafka syncs its topic of commits before it answers; not in the warm-up, in which
-            # it would come to a tenth of the commits.
+        if broker.syncs_if_told:
+            # From the first round on: in the warm-up it would come to a tenth of the commits.
             wire.alter(TOPIC_RESOURCE, "__consumer_offsets", "flush.messages", "1")
         for member in members:  # none in a load of commits is a heartbeat
             member.beat(wire, "commits")
@@ -178,3 +166,12 @@ def good_commit() -> bytes:
         + bytes([1 + COMMITTED])
         + partitions
     )
+
+
+STEADY_ROWS = (
+    SteadyRow("commits", prepare_commits, SYNCED, WARM_COMMITS),
+    *(
+        SteadyRow(f"heartbeats_{connections}", partial(heartbeats, connections), PLAIN)
+        for connections in (CONNECTIONS, MANY_CONNECTIONS)
+    ),
+)

@@ -2,17 +2,30 @@
 
 import argparse
 import json
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 from bench.peers import __main__ as program
-from bench.peers import brokers, downloads, spark_home
+from bench.peers import brokers, downloads, spark_home, spark_job
 from bench.peers.programs import LineProgram
 from bench.peers.report import markdown
 from bench.peers.rounds import interleaved
-from bench.peers.rows import OURS, ROWS, PeerMissing, PeerRow, merged, ratio, result
+from bench.peers.rows import (
+    OURS,
+    ROWS,
+    SPARK_4_2,
+    PeerMissing,
+    PeerRow,
+    merged,
+    pinned,
+    ratio,
+    result,
+)
 from bench.peers.secured import TlsListener
+from bench.peers.steady import STEADY_ROWS
 
 ROW = PeerRow("work", "1/s", "higher", ("kafka", "kfake"), "what it is", "What is not alike.")
 
@@ -21,7 +34,7 @@ def ignored(_line: str) -> None:
     """Nobody listens to the progress."""
 
 
-def test_the_rows_of_a_usual_run_have_the_names_of_the_issue() -> None:
+def test_a_usual_run_has_these_rows_in_this_order() -> None:
     more = {name for each in program.MORE_MEASUREMENTS for name in each.rows}
     assert [row.name for row in ROWS if row.name not in more] == [
         "produce_100b",
@@ -38,6 +51,20 @@ def test_the_rows_of_a_usual_run_have_the_names_of_the_issue() -> None:
         "spark_one_row",
         "spark_available_now_3m",
     ]
+
+
+def test_each_kind_of_small_request_is_measured_over_tls_too() -> None:
+    kinds = {"commits", "heartbeats_100", "classic_heartbeats_100", "empty_fetches_100"}
+    over_tls = {row.name for row in ROWS if row.name.endswith("_tls")}
+    assert over_tls == {f"{kind}_tls" for kind in kinds}
+
+
+def test_a_row_of_small_requests_says_its_own_warm_up() -> None:
+    assert {row.name: row.warm_up() for row in STEADY_ROWS} == {
+        "commits": "25,000 requests of the same load before the first round of 2 s",
+        "heartbeats_100": "250,000 requests of the same load before the first round of 2 s",
+        "heartbeats_2000": "250,000 requests of the same load before the first round of 2 s",
+    }
 
 
 def test_every_row_is_measured_once() -> None:
@@ -135,6 +162,28 @@ def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
     ]
 
 
+def test_the_table_leaves_out_a_row_of_an_earlier_run_that_is_no_more() -> None:
+    found = result(ROWS[0], {OURS: [2.0], "kafka": [1.0]}, {})
+    assert markdown([found, {**found, "name": "no_more"}]) == markdown([found])
+
+
+def test_the_end_of_a_batch_is_read_from_its_progress() -> None:
+    progress = {
+        "timestamp": "2026-01-02T03:04:05.678Z",
+        "durationMs": {"addBatch": 200, "triggerExecution": 345},
+    }
+    began = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC).timestamp()
+    assert spark_job.end_of_batch(progress) == pytest.approx(began + 0.345, abs=1e-6)
+
+
+def test_the_row_of_delta_says_the_locked_version_of_spark() -> None:
+    version = pinned(SPARK_4_2, "pyspark")
+    assert f"pyspark=={version} " in SPARK_4_2.read_text()
+    assert version.startswith("4.2.")
+    [delta] = [row for row in ROWS if row.name == "spark_delta"]
+    assert f"Both run on Spark {version}, " in delta.unlike
+
+
 @pytest.fixture
 def pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A package like PySpark, with a directory of the peers for its Spark."""
@@ -224,7 +273,46 @@ def test_a_broker_that_cannot_be_had_says_what_is_needed(name: str, reason: str)
 @pytest.mark.usefixtures("no_programs")
 def test_a_go_program_that_cannot_be_built_says_what_is_needed() -> None:
     with pytest.raises(PeerMissing, match="Go is not on the PATH"):
-        LineProgram("groups").start([])
+        downloads.go_program("groups")
+
+
+def script(directory: Path, *lines: str) -> Path:
+    """Return a shell program of these lines."""
+    path = directory / "talker"
+    path.write_text("\n".join(("#!/bin/sh", *lines)))
+    path.chmod(0o700)
+    return path
+
+
+def test_a_program_answers_each_line_with_a_line(tmp_path: Path) -> None:
+    path = script(tmp_path, "echo ready", 'while read line; do echo "$1 $line"; done')
+    with closing(LineProgram(path)) as program_of_lines:
+        program_of_lines.start(["said:"])
+        assert program_of_lines.ask("one") == "said: one"
+        assert program_of_lines.ask("two") == "said: two"
+
+
+def test_a_program_that_begins_with_another_line_is_not_ready(tmp_path: Path) -> None:
+    with pytest.raises(PeerMissing, match=r'^talker said "steady" instead of "ready"$'):
+        LineProgram(script(tmp_path, "echo steady", "cat")).start([])
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [("echo no broker >&2", "^no broker$"), ("exit 1", "^talker ended without a word$")],
+)
+def test_a_program_that_ends_leaves_its_last_words(end: str, reason: str, tmp_path: Path) -> None:
+    program_of_lines = LineProgram(script(tmp_path, "echo ready", "read line", end))
+    with closing(program_of_lines):
+        program_of_lines.start([])
+        with pytest.raises(PeerMissing, match=reason):
+            program_of_lines.ask("rest")
+
+
+def test_a_program_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+    silent = script(tmp_path, "exec tail -f /dev/null")  # and goes on when nobody listens
+    with pytest.raises(PeerMissing, match=r"^talker gave no answer within 0\.1 s$"):
+        LineProgram(silent, limit_s=0.1).start([])
 
 
 @pytest.mark.usefixtures("no_programs")
@@ -243,6 +331,7 @@ def test_only_chooses_rows_by_a_part_of_their_names() -> None:
 def test_more_chooses_among_the_rows_that_a_usual_run_leaves_out() -> None:
     assert [rows for _, rows in program.chosen("heartbeats", more=True)] == [
         ("classic_heartbeats_100",),
+        ("classic_heartbeats_100_tls",),
         ("heartbeats_100_tls",),
     ]
 

@@ -31,6 +31,7 @@ type outstanding struct {
 }
 
 // A crowd is all members of all groups. One goroutine has all of it; others only read sockets.
+// limit: how long joining, leaving and any one response may take.
 type crowd struct {
 	topic       string
 	partitions  int
@@ -43,6 +44,8 @@ type crowd struct {
 	correlation int32
 	formatter   *kmsg.RequestFormatter
 	unsettled   int
+	staying     int
+	limit       time.Duration
 }
 
 func newCrowd(topic string, partitions int, prefix string, groups, each int) *crowd {
@@ -50,6 +53,7 @@ func newCrowd(topic string, partitions int, prefix string, groups, each int) *cr
 		topic:      topic,
 		partitions: partitions,
 		unsettled:  groups,
+		staying:    groups * each,
 		arrivals:   make(chan arrival, 1024),
 		waiting:    map[int32]outstanding{},
 		formatter:  kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID)),
@@ -69,7 +73,7 @@ func newCrowd(topic string, partitions int, prefix string, groups, each int) *cr
 
 func (all *crowd) connect(address string, count int) {
 	for range count {
-		connection, err := net.Dial("tcp", address)
+		connection, err := net.DialTimeout("tcp", address, all.limit)
 		must(err, "connect")
 		all.connections = append(all.connections, connection)
 		go read(connection, all.arrivals)
@@ -98,7 +102,9 @@ func (all *crowd) send(who *member) {
 	all.correlation++
 	request := who.heartbeat(all.topic)
 	frame := all.formatter.AppendRequest(nil, request, all.correlation)
-	all.waiting[all.correlation] = outstanding{who, time.Now()}
+	now := time.Now()
+	all.waiting[all.correlation] = outstanding{who, now}
+	must(who.connection.SetWriteDeadline(now.Add(all.limit)), "write")
 	_, err := who.connection.Write(frame)
 	must(err, "write")
 }
@@ -137,7 +143,8 @@ func (all *crowd) take(came arrival) time.Duration {
 	must(response.ReadFrom(came.body), "a response")
 	wasSettled := who.group.isSettled
 	after := who.take(response)
-	if who.epoch == left {
+	if who.hasLeft {
+		all.staying--
 		return came.at.Sub(asked.sent)
 	}
 	if !wasSettled && who.group.settled(all.partitions) {
@@ -148,28 +155,34 @@ func (all *crowd) take(came arrival) time.Duration {
 	return came.at.Sub(asked.sent)
 }
 
-func (all *crowd) join(within, limit time.Duration) (time.Duration, int) {
+func (all *crowd) join(within time.Duration) (time.Duration, []time.Duration) {
 	begin := time.Now()
 	for at, who := range all.members {
 		who.dueAt = begin.Add(within * time.Duration(at) / time.Duration(len(all.members)))
 		heap.Push(&all.due, who)
 	}
-	responses := 0
+	var times []time.Duration
 	for all.unsettled > 0 {
-		if all.step(begin.Add(limit)) > 0 {
-			responses++
+		if took := all.step(begin.Add(all.limit)); took > 0 {
+			times = append(times, took)
 		}
-		if time.Since(begin) > limit {
-			fail("%d groups did not settle within %v", all.unsettled, limit)
+		if time.Since(begin) > all.limit {
+			fail("%d groups did not settle within %v", all.unsettled, all.limit)
 		}
 	}
-	return time.Since(begin), responses
+	return time.Since(begin), times
 }
 
 // finish waits for the outstanding responses; each member has one request outstanding at most.
 func (all *crowd) finish() {
+	limit := time.After(all.limit)
 	for len(all.waiting) > 0 {
-		all.take(<-all.arrivals)
+		select {
+		case came := <-all.arrivals:
+			all.take(came)
+		case <-limit:
+			fail("%d requests had no response within %v", len(all.waiting), all.limit)
+		}
 	}
 }
 
@@ -203,13 +216,16 @@ func (all *crowd) rest(duration time.Duration) []time.Duration {
 
 func (all *crowd) leave() int {
 	all.finish()
-	all.due = nil
+	begin := time.Now()
 	for _, who := range all.members {
-		who.epoch = left
-		all.send(who)
+		who.epoch, who.dueAt = left, begin
 	}
-	for range all.members {
-		all.take(<-all.arrivals)
+	heap.Init(&all.due)
+	for all.staying > 0 {
+		all.step(begin.Add(all.limit))
+		if time.Since(begin) > all.limit {
+			fail("%d members could not leave within %v", all.staying, all.limit)
+		}
 	}
 	return len(all.members)
 }

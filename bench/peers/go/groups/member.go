@@ -38,7 +38,7 @@ func (in *group) settled(partitions int) bool {
 }
 
 // A member as it knows itself. hasNews: the last response had an assignment, which
-// the next request acknowledges.
+// the next request acknowledges. hasLeft: the coordinator has said that it let the member go.
 type member struct {
 	group      *group
 	id         string
@@ -47,6 +47,7 @@ type member struct {
 	assigned   []kmsg.ConsumerGroupHeartbeatResponseAssignmentTopic
 	owned      int
 	hasNews    bool
+	hasLeft    bool
 	dueAt      time.Time
 }
 
@@ -87,6 +88,7 @@ func (who *member) take(response *kmsg.ConsumerGroupHeartbeatResponse) time.Dura
 		fail("a heartbeat of %s had error %d: %s", who.id, response.ErrorCode, reason)
 	}
 	if who.epoch == left {
+		who.hasLeft = true
 		return 0
 	}
 	who.epoch = response.MemberEpoch

@@ -10,7 +10,8 @@
 // from the length prefix.
 //
 // It prints "ready" when all connections are open. For each line "SECONDS" that it reads, it sends
-// for so long, waits for the outstanding responses and prints how many came.
+// for so long, waits for the outstanding responses and prints how many came. It ends with a sentence
+// if a broker does not answer for a minute.
 package main
 
 import (
@@ -32,9 +33,11 @@ const (
 	correlationAt = 8         // in a request: length, API key, API version
 	looksAtClock  = 64        // wake-ups between two looks at the clock
 	bufferBytes   = 64 * 1024 // no response of these loads is longer
+	limit         = time.Minute
 )
 
-// secured is nil without TLS, and with TLS there is nothing else but frame and number.
+// A connection without TLS has a socket, and in received the part of a response that has come. One
+// with TLS has secured instead of these two.
 type connection struct {
 	socket   int
 	secured  *tls.Conn
@@ -111,6 +114,8 @@ func (l *load) connect(address, path string) {
 		socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 		must(err, "socket")
 		must(syscall.SetsockoptInt(socket, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1), "TCP_NODELAY")
+		// Linux gives up after two minutes; a limit of ours (SO_SNDTIMEO) would let signals of Go's
+		// scheduler end it. A write never waits: the last response has come, so its buffer is empty.
 		must(syscall.Connect(socket, where), "connect")
 		event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(len(l.connections))}
 		must(syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, socket, &event), "epoll")
@@ -190,11 +195,14 @@ func (l *load) run(duration time.Duration) int {
 	end := time.Now().Add(duration)
 	isOver := false
 	for wakeUps := 0; outstanding > 0; wakeUps++ {
-		count, err := syscall.EpollWait(l.epoll, events, -1)
+		count, err := syscall.EpollWait(l.epoll, events, int(limit.Milliseconds()))
 		if err == syscall.EINTR {
 			continue
 		}
 		must(err, "epoll")
+		if count == 0 {
+			must(fmt.Errorf("%d requests had no response within %v", outstanding, limit), "read")
+		}
 		if wakeUps%looksAtClock == 0 {
 			isOver = time.Now().After(end)
 		}

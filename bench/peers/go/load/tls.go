@@ -21,7 +21,8 @@ func (l *load) connectTLS(address, authority, path string) {
 	host, _, err := net.SplitHostPort(address)
 	must(err, "ADDRESS")
 	for _, frame := range framesOf(path) {
-		socket, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trusted, ServerName: host})
+		settings := &tls.Config{RootCAs: trusted, ServerName: host}
+		socket, err := tls.DialWithDialer(&net.Dialer{Timeout: limit}, "tcp", address, settings)
 		must(err, "connect")
 		l.connections = append(l.connections, &connection{secured: socket, frame: frame})
 	}
@@ -33,6 +34,7 @@ func (l *load) runTLS(duration time.Duration) int {
 	var all sync.WaitGroup
 	var counting sync.Mutex
 	for _, c := range l.connections {
+		must(c.secured.SetDeadline(end.Add(limit)), "the limit of a connection")
 		all.Go(func() {
 			count := l.converse(c, end)
 			counting.Lock()
