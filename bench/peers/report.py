@@ -13,6 +13,8 @@ def side_cell(result: Mapping[str, Any], side: str) -> str:
     if value is None:
         return "missing" if side in result["missing"] else "–"
     low, high = result["spread"][side]
+    if result["rounds"] == 1:
+        return f"{figure(value)} (one round)"
     return f"{figure(value)} ({figure(low)} to {figure(high)})"
 
 

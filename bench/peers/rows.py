@@ -319,9 +319,3 @@ def result(
         "rounds": max((len(values) for values in samples.values()), default=0),
         "seconds": round(seconds),
     }
-
-
-def merged(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return the rows of an earlier run, those measured again replaced, in the order of ROWS."""
-    by_name = {row["name"]: row for row in (*before, *now)}
-    return [by_name[row.name] for row in ROWS if row.name in by_name]

@@ -1,7 +1,5 @@
 """bench/peers: rows, ratios and the table; what a missing peer leaves of a row."""
 
-import argparse
-import json
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +17,6 @@ from bench.peers.rows import (
     SPARK_4_2,
     PeerMissing,
     PeerRow,
-    merged,
     pinned,
     ratio,
     result,
@@ -137,14 +134,6 @@ def test_a_broker_that_dies_in_a_round_ends_no_other_side() -> None:
     samples = interleaved({"kafka": kafka, OURS: lambda: {"work": 1.0}}, 2, ignored)
     assert samples.values == {"work": {OURS: [1.0, 1.0]}}
     assert samples.missing == {"kafka": "the broker has died"}
-
-
-def test_rows_measured_again_replace_those_of_an_earlier_run() -> None:
-    before = [{"name": "commits", "ours": 1}, {"name": "produce_100b", "ours": 2}]
-    assert merged(before, [{"name": "commits", "ours": 3}]) == [
-        {"name": "produce_100b", "ours": 2},
-        {"name": "commits", "ours": 3},
-    ]
 
 
 def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
@@ -321,51 +310,6 @@ def test_jars_that_cannot_be_had_say_what_is_needed() -> None:
         downloads.jars("pom-kafka.xml")
 
 
-def test_only_chooses_rows_by_a_part_of_their_names() -> None:
-    assert [rows for _, rows in program.chosen("heartbeats")] == [
-        ("heartbeats_100",),
-        ("heartbeats_2000",),
-    ]
-
-
-def test_more_chooses_among_the_rows_that_a_usual_run_leaves_out() -> None:
-    assert [rows for _, rows in program.chosen("heartbeats", more=True)] == [
-        ("classic_heartbeats_100",),
-        ("classic_heartbeats_100_tls",),
-        ("heartbeats_100_tls",),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--only", "storm"], "rows whose name holds 'storm' are measured with --more\n"),
-        (
-            ["--more", "--only", "delta"],
-            "rows whose name holds 'delta' are measured without --more\n",
-        ),
-        (["--only", "nope"], "no row's name holds 'nope'; there are: produce_100b, fetch_100b,"),
-    ],
-)
-def test_a_name_that_no_chosen_row_has_says_where_it_is(
-    words: list[str],
-    sentence: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(program, "OUT", tmp_path / "peers.json")
-    monkeypatch.setattr("sys.argv", ["peers", *words])
-    assert program.main() == 2
-    assert capsys.readouterr().err.startswith(sentence)
-
-
-def test_the_help_names_the_rows_of_both_kinds_of_runs() -> None:
-    usual, more = program.epilog().split("rows with --more")
-    assert "heartbeats_2000 [1/CPU s" in usual
-    assert "storm_join_2000_s [s, lower is better]" in more
-
-
 def test_a_tls_listener_stands_beside_those_that_kafka_has(tmp_path: Path) -> None:
     listener = TlsListener("127.0.0.1:9", tmp_path / "broker.pem", "-----BEGIN CERTIFICATE-----")
     before = {
@@ -382,20 +326,3 @@ def test_a_tls_listener_stands_beside_those_that_kafka_has(tmp_path: Path) -> No
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(tmp_path / "broker.pem"),
     }
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "many"])
-def test_a_number_of_rounds_is_one_or_more(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="give 1 or more"):
-        program.rounds(text)
-
-
-def test_the_table_is_printed_without_measuring(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [result(ROWS[0], {OURS: [2.0], "kafka": [1.0]}, {})]
-    (tmp_path / "peers.json").write_text(json.dumps(rows))
-    monkeypatch.setattr(program, "OUT", tmp_path / "peers.json")
-    monkeypatch.setattr("sys.argv", ["peers", "--table"])
-    assert program.main() == 0
-    assert capsys.readouterr().out == markdown(rows) + "\n"
