@@ -52,7 +52,8 @@ class ListTransport(asyncio.Transport):
 async def heartbeat_path_us(members: int, rounds: int) -> list[float]:
     """Return the processor time of a heartbeat in µs, for each round of one of each member."""
     with tempfile.TemporaryDirectory() as directory:
-        server = Server(BrokerSettings(), Path(directory) / "data")
+        settings = BrokerSettings.of({"listeners": "127.0.0.1:0"})
+        server = Server(settings, Path(directory) / "data")
         address = await server.start()
 
         def settle() -> list[bytes]:

@@ -24,7 +24,7 @@ def stamp(what: str) -> None:
 
 
 stamp("import: begin")
-from apportion.spark.reading.slices import ReadingOptions, TaskReader  # noqa: E402
+from apportion.spark.reading.slices import TaskReader  # noqa: E402
 from apportion.spark.source import GroupSource, GroupStreamReader  # noqa: E402
 
 stamp("import: end")
@@ -41,7 +41,7 @@ class TimedReader(GroupStreamReader):
 
     def __reduce__(self) -> Any:
         """Have an executor read with the class below."""
-        return TimedTaskReader, (ReadingOptions.of(self._options),)
+        return TimedTaskReader, (self._reading_options,)
 
 
 class TimedTaskReader(TaskReader):

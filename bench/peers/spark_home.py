@@ -14,11 +14,16 @@ from pathlib import Path
 from bench.peers.downloads import TARGET
 from bench.peers.rows import PeerMissing
 
-from apportion.spark.bytecode import HOME, add_bytecode, archives
+from apportion.spark import bytecode
+from apportion.spark.bytecode import DAMAGED, HOME, NoArchives, add_bytecode, archives
+from apportion.testing.kafka import last_lines
 from apportion.testing.lock import locked
 
 UNWRITTEN = "PYTHONDONTWRITEBYTECODE"
 """The variable that lets Python store no bytecode; where it is set each process compiles ours."""
+
+COMPILER = Path(bytecode.__file__)
+"""What compiles the archives: where it has changed they are compiled anew."""
 
 
 def installed_packages() -> Path:
@@ -32,11 +37,15 @@ def installed_packages() -> Path:
 def spark_home(pyspark: Path) -> Path:
     """Return a directory of Spark like the package `pyspark`, whose archives have bytecode.
 
-    Everything else in it is a link to the package. It is made once for each package and Python.
+    Everything else in it is a link to the package. It is made once for each package, Python and
+    compiler of ours. Raises PeerMissing.
     """
-    original = archives({HOME: str(pyspark.resolve())})
+    try:
+        original = archives({HOME: str(pyspark.resolve())})
+    except NoArchives as problem:
+        raise PeerMissing(f"{pyspark} has no pyspark.zip: install PySpark again") from problem
     states = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in original]
-    key = sha256(repr((sys.version, states)).encode())
+    key = sha256(repr((sys.version, COMPILER.read_bytes(), states)).encode())
     directory = TARGET / f"spark-home-{key.hexdigest()[:12]}"
     with locked(TARGET / "spark-home.lock"):
         if not directory.is_dir():
@@ -47,13 +56,27 @@ def spark_home(pyspark: Path) -> Path:
                 if path.name != "python":
                     (draft / path.name).symlink_to(path.resolve())
             for path in original:
-                add_bytecode(Path(shutil.copy(path, draft / "python" / "lib")))
+                _copy_with_bytecode(path, draft / "python" / "lib")
             draft.rename(directory)
     return directory.resolve()
 
 
+def _copy_with_bytecode(archive: Path, directory: Path) -> None:
+    """Copy an archive, and add its bytecode to the copy. Raises PeerMissing."""
+    try:
+        add_bytecode(Path(shutil.copy(archive, directory)))
+    except DAMAGED as problem:
+        raise PeerMissing(f"{archive} is damaged ({problem}): install PySpark again") from problem
+
+
 def compile_own(source: Path) -> None:
-    """Store the bytecode of apportion's modules, as pip does where it installs them."""
+    """Store the bytecode of apportion's modules, as pip does where it installs them.
+
+    Raises PeerMissing.
+    """
     environment = {name: value for name, value in os.environ.items() if name != UNWRITTEN}
     command = [sys.executable, "-m", "compileall", "-q", str(source)]
-    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        output = last_lines(done.stdout + done.stderr, 6)
+        raise PeerMissing(f"the modules in {source} cannot be compiled: {output}")

@@ -55,9 +55,9 @@ def measure(jobs: Sequence[str], brokers: Brokers, rounds: int, say: Say) -> Sam
     """Measure the rows of these names, which one session of each round has in this order."""
     bootstrap = brokers.get(OURS).bootstrap
     fill_topics(bootstrap, jobs)
-    compile_own(ROOT / "src")
 
     def play(side: str) -> dict[str, float]:
+        compile_own(ROOT / "src")  # in the round, where a failure ends no other measurement
         settings, environment = needs(side, with_delta="spark_delta" in jobs)
         with tempfile.TemporaryDirectory(prefix="peers-spark-") as directory:
             command = [sys.executable, "-m", "bench.peers.spark_job", *jobs]

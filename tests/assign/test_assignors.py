@@ -144,3 +144,9 @@ def test_subscriptions_are_homogeneous_when_all_want_the_same_topics(
 def test_subscriptions_count_their_members() -> None:
     subscriptions: list[list[list[int]]] = [[], [[]], [[0], []]]
     assert [Subscriptions.of(wants).members for wants in subscriptions] == [0, 1, 2]
+
+
+def test_each_member_of_a_homogeneous_group_has_the_topics_of_the_first_in_order() -> None:
+    wants: list[list[list[int]]] = [[], [[], []], [[2, 0], [0, 2]]]
+    each = [Subscriptions.of(topics).topics_of_each(3).tolist() for topics in wants]
+    assert each == [[], [], [0, 2]]

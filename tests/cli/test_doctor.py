@@ -131,7 +131,7 @@ def test_workers_without_a_python_fail(tmp_path: Path) -> None:
 
 
 def test_java_must_be_new_enough(tmp_path: Path) -> None:
-    remedy = "install Java 17 or newer and set JAVA_HOME to its directory"
+    remedy = "install Java 17, 21 or 25 and set JAVA_HOME to its directory"
     java = tmp_path / "java"
     assert check_java({"PATH": str(tmp_path)}) == Finding(
         "Java", Result.FAILED, "JAVA_HOME is not set, and no java is on the PATH", remedy

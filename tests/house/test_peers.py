@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
@@ -10,7 +9,6 @@ from zipfile import ZipFile
 import pytest
 from bench.peers import __main__ as program
 from bench.peers import brokers, downloads, spark_home, spark_job
-from bench.peers.programs import LineProgram
 from bench.peers.report import markdown
 from bench.peers.rounds import interleaved
 from bench.peers.rows import (
@@ -184,17 +182,22 @@ def test_the_row_of_delta_says_the_locked_version_of_spark() -> None:
     assert f"Both run on Spark {version}, " in delta.unlike
 
 
-def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pyspark = tmp_path / "pyspark"
-    archive = pyspark / "python" / "lib" / "pyspark.zip"
+@pytest.fixture
+def pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A package like PySpark, with a directory of the peers for its Spark."""
+    package = tmp_path / "pyspark"
+    archive = package / "python" / "lib" / "pyspark.zip"
     archive.parent.mkdir(parents=True)
     with ZipFile(archive, "w") as new:
         new.writestr("pyspark/worker.py", "")
-    (pyspark / "jars").mkdir()
-    before = archive.read_bytes()
+    (package / "jars").mkdir()
     monkeypatch.setattr(spark_home, "TARGET", tmp_path / "target")
+    return package
+
+
+def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(pyspark: Path) -> None:
+    archive = pyspark / "python" / "lib" / "pyspark.zip"
+    before = archive.read_bytes()
 
     home = spark_home.spark_home(pyspark)
 
@@ -203,6 +206,34 @@ def test_the_peers_spark_has_bytecode_and_the_installed_one_stays(
     assert (home / "jars").resolve() == pyspark / "jars"
     assert archive.read_bytes() == before
     assert spark_home.spark_home(pyspark) == home
+
+
+def test_the_peers_spark_is_made_anew_for_another_compiler(
+    pyspark: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home = spark_home.spark_home(pyspark)
+    changed = tmp_path / "bytecode.py"
+    changed.write_text("# Another one.\n")
+    monkeypatch.setattr(spark_home, "COMPILER", changed)
+
+    assert spark_home.spark_home(pyspark) != home
+
+
+def test_a_spark_that_cannot_be_prepared_is_a_missing_peer(pyspark: Path) -> None:
+    archive = pyspark / "python" / "lib" / "pyspark.zip"
+    archive.write_bytes(b"no archive")
+    with pytest.raises(PeerMissing, match=r"pyspark\.zip is damaged \(File is not a zip file\)"):
+        spark_home.spark_home(pyspark)
+
+    archive.unlink()
+    with pytest.raises(PeerMissing, match=r"pyspark has no pyspark\.zip: install PySpark"):
+        spark_home.spark_home(pyspark)
+
+
+def test_own_modules_that_cannot_be_compiled_are_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("def\n")
+    with pytest.raises(PeerMissing, match=r"broken\.py"):
+        spark_home.compile_own(tmp_path)
 
 
 def test_without_a_run_the_table_says_what_to_do(
@@ -241,45 +272,6 @@ def test_a_broker_that_cannot_be_had_says_what_is_needed(name: str, reason: str)
 def test_a_go_program_that_cannot_be_built_says_what_is_needed() -> None:
     with pytest.raises(PeerMissing, match="Go is not on the PATH"):
         downloads.go_program("groups")
-
-
-def script(directory: Path, *lines: str) -> Path:
-    """Return a shell program of these lines."""
-    path = directory / "talker"
-    path.write_text("\n".join(("#!/bin/sh", *lines)))
-    path.chmod(0o700)
-    return path
-
-
-def test_a_program_answers_each_line_with_a_line(tmp_path: Path) -> None:
-    path = script(tmp_path, "echo ready", 'while read line; do echo "$1 $line"; done')
-    with closing(LineProgram(path)) as program_of_lines:
-        program_of_lines.start(["said:"])
-        assert program_of_lines.ask("one") == "said: one"
-        assert program_of_lines.ask("two") == "said: two"
-
-
-def test_a_program_that_begins_with_another_line_is_not_ready(tmp_path: Path) -> None:
-    with pytest.raises(PeerMissing, match=r'^talker said "steady" instead of "ready"$'):
-        LineProgram(script(tmp_path, "echo steady", "cat")).start([])
-
-
-@pytest.mark.parametrize(
-    ("end", "reason"),
-    [("echo no broker >&2", "^no broker$"), ("exit 1", "^talker ended without a word$")],
-)
-def test_a_program_that_ends_leaves_its_last_words(end: str, reason: str, tmp_path: Path) -> None:
-    program_of_lines = LineProgram(script(tmp_path, "echo ready", "read line", end))
-    with closing(program_of_lines):
-        program_of_lines.start([])
-        with pytest.raises(PeerMissing, match=reason):
-            program_of_lines.ask("rest")
-
-
-def test_a_program_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
-    silent = script(tmp_path, "exec tail -f /dev/null")  # and goes on when nobody listens
-    with pytest.raises(PeerMissing, match=r"^talker gave no answer within 0\.1 s$"):
-        LineProgram(silent, limit_s=0.1).start([])
 
 
 @pytest.mark.usefixtures("no_programs")

@@ -6,7 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ import pytest
 from apportion.node.settings import SettingRefused
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.metadata import MetadataRequest
+from apportion.wire.table import encode_request
 from tests.certificates import Authority
 from tests.server.peer import Peer
 from tests.server.tls_peer import (
@@ -302,6 +304,41 @@ def test_bytes_after_the_end_of_tls_close_the_connection(tmp_path: Path) -> None
                 return True
 
     assert with_server(tmp_path, TLS, script)
+
+
+@pytest.mark.parametrize("is_asking", [True, False], ids=["behind-a-request", "alone"])
+def test_a_client_that_ends_tls_is_answered_and_its_connection_closed(
+    tmp_path: Path, is_asking: bool
+) -> None:
+    def script(server: WatchedServer) -> tuple[int, bool]:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = client_context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        with Peer(address(server)) as peer:
+
+            def repeated(step: Callable[[], Any]) -> Any:
+                while True:
+                    try:
+                        return step()
+                    except ssl.SSLWantReadError:
+                        peer.socket.sendall(outgoing.read())
+                        if received := peer.socket.recv(1 << 16):
+                            incoming.write(received)
+                        else:
+                            incoming.write_eof()
+
+            repeated(tls.do_handshake)
+            if is_asking:
+                tls.write(encode_request(MetadataRequest(topics=()), 12, 1, "test"))
+            # In one segment with the request, so that the broker finds both at once.
+            with suppress(ssl.SSLWantReadError):
+                tls.unwrap()
+            peer.socket.sendall(outgoing.read())
+            received = 0
+            while part := peer.socket.recv(1 << 16):
+                received += len(part)
+            return len(server.callers), received > 0
+
+    assert with_server(tmp_path, TLS, script) == (int(is_asking), True)
 
 
 def client_hello(length: int, sent: int) -> bytes:

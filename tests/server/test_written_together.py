@@ -1,6 +1,7 @@
 """The responses of a step: encoded first, then written, those to one client in one write."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,23 +164,35 @@ def test_a_write_that_fails_ends_that_connection_alone(
     assert "could not write to 127.0.0.1:0: MemoryError('planted')" in caplog.text
 
 
-def test_a_connection_that_is_closed_has_its_responses_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def second_response_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second response that is encoded cannot be."""
+    encode, count = table.encode_response, itertools.count(1)
+
+    def broken(*arguments: Any) -> Any:
+        if next(count) == 2:
+            raise PLANTED
+        return encode(*arguments)
+
+    monkeypatch.setattr(connections, "encode_response", broken)
+
+
+@pytest.mark.usefixtures("second_response_is_broken")
+def test_a_connection_that_is_closed_has_its_responses_before(tmp_path: Path) -> None:
+    clients = played(tmp_path, 2, lambda clients: clients.send(2, 1))
+    assert [name for name, _ in clients.writes] == [0, 1]
+    assert [transport.is_closed for transport in clients.transports] == [True, False]
+
+
+@pytest.mark.usefixtures("second_response_is_broken")
+def test_a_connection_whose_last_write_fails_leaves_those_of_others(tmp_path: Path) -> None:
     async def script(clients: Clients) -> None:
-        def closing(actions: list[Any]) -> None:
-            (reply,) = actions
-            made, slot = clients.server._unanswered.pop(reply.ticket)
-            with clients.server._written_together:
-                made.send_response(slot, reply.body)
-                assert clients.writes == []
-                made.close_after_writes()
-            assert len(clients.writes) == 1
+        clients.transports[0].fails = True
+        await clients.send(2, 1)
 
-        monkeypatch.setattr(clients.server._driver, "_carry_out", closing)
-        await clients.send(1)
-
-    assert played(tmp_path, 1, script).transports[0].is_closed
+    clients = played(tmp_path, 2, script)
+    assert [name for name, _ in clients.writes] == [1]
+    assert [transport.is_aborted for transport in clients.transports] == [True, False]
 
 
 def test_fresh_ids_have_16_bytes_and_are_different() -> None:

@@ -119,6 +119,14 @@ def test_a_batch_read_finds_topics_by_a_pattern_and_partitions_by_assign(
     assert read(bootstrap, assign=f'{{"{first.topic}":[1]}}') == rows(second, 0, 3)
 
 
+def test_a_batch_read_of_nothing_is_one_task_without_rows(bootstrap: str, clients: Cluster) -> None:
+    topic = f"reads-{uuid4().hex[:8]}"
+    clients.create_topic(topic, 2)
+    made = reader(bootstrap, subscribe=topic)
+    (task,) = made.partitions()  # for none, Spark makes a task that is none of ours
+    assert list(made.read(task)) == []
+
+
 def test_tasks_of_at_most_so_many_offsets_read_the_same(
     bootstrap: str, timed: tuple[TopicIdPartition, ...]
 ) -> None:

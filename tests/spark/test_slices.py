@@ -1,5 +1,6 @@
 """A batch cut into tasks, and what a task reads, without Spark."""
 
+import pickle
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -9,22 +10,27 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from apportion.client.cluster import Cluster
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.span import sorted_span
 from apportion.server.embedded import EmbeddedBroker
+from apportion.spark.options.batch_read import BatchOptions
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.options.task_limits import MOST_TASKS, TaskLimits
 from apportion.spark.options.values import OptionError
+from apportion.spark.reading.batch_reader import BatchReader
 from apportion.spark.reading.slices import (
     OFFSETS_A_TASK,
     PartitionSlice,
+    ReadingOptions,
     TaskSlices,
     divide,
     read_task,
     split_into_tasks,
 )
+from apportion.spark.source import GroupStreamReader
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
 from tests.client import changes
@@ -127,9 +133,9 @@ def test_a_limit_that_makes_too_many_tasks_is_refused_before_they_are_made() -> 
     )
 
 
-def options(bootstrap: str, **more: str) -> SourceOptions:
+def options(bootstrap: str, **more: str) -> ReadingOptions:
     given = {"kafka.bootstrap.servers": bootstrap, "kafka.group.id": "g", "subscribe": "t", **more}
-    return SourceOptions.parse(given)
+    return ReadingOptions.of(SourceOptions.parse(given))
 
 
 def offsets(batches: Iterable[Any]) -> list[int]:
@@ -192,3 +198,20 @@ def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(
         list(read_task(task, options(broker.bootstrap)))
     assert_on_page("a topic deleted while a batch reads it", refused.value)
     assert list(read_task(task, options(broker.bootstrap, failOnDataLoss="false"))) == []
+
+
+GIVEN = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
+READERS = {
+    "stream": GroupStreamReader(SourceOptions.parse(GIVEN | {"kafka.group.id": "g"})),
+    "batch read": BatchReader(BatchOptions.parse(GIVEN)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_readers_refuse_what_is_none_of_their_tasks_in_an_executor_too(
+    reader: DataSourceStreamReader | DataSourceReader,
+) -> None:
+    for each in reader, pickle.loads(pickle.dumps(reader)):
+        assert list(each.read(TaskSlices(()))) == []
+        with pytest.raises(AssertionError):
+            each.read(InputPartition(None))

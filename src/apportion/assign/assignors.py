@@ -12,7 +12,6 @@ from apportion.assign.subscriptions import (
     Vector,
     check_owner,
     check_starts,
-    subscribers_of,
 )
 from apportion.assign.uniform import uniform_homogeneous
 from apportion.assign.uniform_by_rack import moved_near
@@ -57,13 +56,14 @@ def _fair_owners(owner: Vector, starts: Vector, subscriptions: Subscriptions) ->
     if not subscriptions.is_homogeneous:
         return uniform_heterogeneous(owner, starts, subscriptions)
     check_starts(starts, len(owner), "starts", "partitions")
-    # Numbers from outside are checked once here, since NumPy would take -2 for an index from the
-    # end.
-    check_owner(owner, subscriptions.members)
-    has_subscribers = np.diff(subscribers_of(subscriptions, len(starts) - 1).topic_starts) > 0
+    topics = subscriptions.topics_of_each(len(starts) - 1)
     # The common case, without the copies below.
-    if has_subscribers.all():
+    if len(topics) == len(starts) - 1:
         return uniform_homogeneous(owner, subscriptions.members)
+    # Before some owners are left out, or one that is no member would be kept.
+    check_owner(owner, subscriptions.members)
+    has_subscribers = np.zeros(len(starts) - 1, np.bool_)
+    has_subscribers[topics] = True
     is_subscribed = np.repeat(has_subscribers, np.diff(starts))
     result = np.full(len(owner), -1, np.int32)
     result[is_subscribed] = uniform_homogeneous(owner[is_subscribed], subscriptions.members)

@@ -39,9 +39,10 @@ def free_above_quota(
     over = counts > quota
     if not over.any():
         return free
-    is_over = np.append(over, False)  # the last element answers for owner -1
+    is_over = np.zeros(len(over) + 1, np.bool_)  # the last element answers for owner -1
+    is_over[:-1] = over
     above_quota_parts = [
-        np.flatnonzero(is_over.take(owner[part], mode="wrap")) + part.start
+        is_over.take(owner[part], mode="wrap").nonzero()[0] + part.start
         for part in cache_sized_slices(len(owner), 0)
     ]
     candidates = np.concatenate(above_quota_parts)
@@ -50,10 +51,10 @@ def free_above_quota(
         candidate_owners = candidate_owners.astype(
             np.uint16
         )  # NumPy sorts 16-bit numbers by radix: eight times faster
-    order = np.argsort(candidate_owners, kind="stable")
+    order = candidate_owners.argsort(kind="stable")
     sorted_owner = owner[candidates[order]]
-    over_counts = np.where(over, counts, 0)
-    rank = np.arange(len(order)) - (np.cumsum(over_counts) - over_counts)[sorted_owner]
+    over_counts = counts * over
+    rank = np.arange(len(order)) - (over_counts.cumsum() - over_counts)[sorted_owner]
     free[candidates[order[rank >= quota[sorted_owner]]]] = True
     return free
 

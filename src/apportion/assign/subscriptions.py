@@ -47,6 +47,18 @@ class Subscriptions(NamedTuple):
         rows = self.topics.reshape(self.members, -1)
         return bool((rows == rows[0]).all() or (np.sort(rows, axis=1) == np.sort(rows[0])).all())
 
+    def topics_of_each(self, topics: int) -> Vector:
+        """Return the topics that each member of a homogeneous group subscribes to, ascending.
+
+        topics: how many there are. Raises ValueError as `subscribers_of`.
+        """
+        check_starts(self.member_starts, len(self.topics), "member_starts", "subscriptions")
+        first = self.topics[: self.member_starts[1]].copy() if self.members else self.topics
+        first.sort()
+        if len(first) and (first[0] < 0 or first[-1] >= topics or (first[1:] == first[:-1]).any()):
+            subscribers_of(self, topics)  # says which, and of which member
+        return first
+
 
 class Subscribers(NamedTuple):
     """The members that subscribe to each topic.

@@ -49,6 +49,6 @@ def members_in_rounds(missing: NDArray[np.int64]) -> Vector:
     missing: how many partitions each member still gets; member m appears `missing[m]` times. Going
     in rounds spreads the partitions of each topic over the members.
     """
-    receivers = np.flatnonzero(missing).astype(np.int32)
+    receivers = missing.nonzero()[0].astype(np.int32)
     is_dealt = np.arange(missing.max(initial=0))[:, None] < missing[receivers]
     return np.broadcast_to(receivers, is_dealt.shape)[is_dealt]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from apportion.cli.failures import UNUSABLE
 from apportion.cli.properties import read_properties
 from apportion.cli.scram_option import scram_user
+from apportion.cli.short_collections import short_collections
 from apportion.coord.config import dotted
 from apportion.machine import PLAINTEXT_LISTENER
 from apportion.node.bootstrap import BootstrapMetadata
@@ -59,7 +60,7 @@ def run(options: ServeOptions) -> int:
         settings = broker_settings(_values(options))
         bootstrap = BootstrapMetadata(tuple(map(scram_user, options.users)))
         refuse_foreign_directory(options.data_dir)
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with short_collections(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, options.data_dir, bootstrap))
     except (SettingRefused, Damaged, OSError) as error:
         print(f"apportion serve: {getattr(error, 'strerror', None) or error}", file=sys.stderr)

@@ -46,9 +46,10 @@ class RecoverableMachine(Protocol):
 class LoopDriver:
     """One machine on one loop.
 
-    sync: makes files durable; called on a thread of its own. carry_out: gets the actions but Flush,
-    Compute and Abandon, as many as follow each other, in order, on the loop's thread. broken:
-    called when the machine cannot even give up a step; no event is taken after that.
+    sync: makes files durable; called on a thread of its own. carry_out: called on the loop's thread
+    with all other actions than Flush, Compute and Abandon, in order; those between two of these
+    come in one list. broken: called when the machine cannot even give up a step; no event is taken
+    after that.
     """
 
     def __init__(

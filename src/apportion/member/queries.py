@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from apportion.rules import RuleQuery
 from apportion.topics import TopicIdPartition
 
-# Not all that ask have a membership: Spark's processes that read none import none.
+# For types alone: a Spark task imports this module with the client, but needs no membership.
 if TYPE_CHECKING:
     from apportion.member.cluster_queries.query import GroupQuery
     from apportion.member.membership import MemberAssignment, View

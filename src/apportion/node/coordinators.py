@@ -97,8 +97,8 @@ class Coordinators:
         )
         self._hosted: dict[int, HostedShard] = {}
         self._stepped: list[HostedShard] = []  # since the last `confirm`
-        # of which a deadline may have moved since the last `arm_steady`
-        self._steady: dict[HostedShard, None] = {}
+        # the shards of which a deadline may have moved since the last `arm_steady`
+        self._steady: dict[int, None] = {}
 
     def steady_response_or_none(
         self, arrived: Arrived, now: Instant
@@ -115,10 +115,11 @@ class Coordinators:
         topic = self._broker.topic_service.offsets_topic_or_none()
         if topic is None:
             return None
-        hosted = self._hosted.get(shard_of(arrived.request.group_id, topic.partitions))
+        index = shard_of(arrived.request.group_id, topic.partitions)
+        hosted = self._hosted.get(index)
         if hosted is None or not may_send(hosted.flush_seq, self._broker.flush_gate.durable_seq):
             return None
-        self._steady[hosted] = None
+        self._steady[index] = None
         hosted.is_confirmed = False
         response = hosted.shard.steady_response_or_none(arrived, now)
         hosted.is_confirmed = True
@@ -126,8 +127,10 @@ class Coordinators:
 
     def arm_steady(self) -> None:
         """Arm the deadlines of the shards that were asked for steady heartbeats."""
-        for hosted in self._steady:
-            self._arm(hosted)
+        for index in self._steady:
+            # as it is now: a rollback may have loaded it anew, or forgotten it
+            if (hosted := self._hosted.get(index)) is not None:
+                self._arm(hosted)
         self._steady.clear()
 
     def route(self, arrived: Arrived, now: Instant) -> None:
@@ -226,7 +229,6 @@ class Coordinators:
         For a rollback, which has cut the log back.
         """
         hosted = self._hosted.pop(partition.index)
-        self._steady.pop(hosted, None)
         self._abandon_computations(hosted.shard)
         self._load(partition.index, partition, now)
         return list(hosted.shard.waiting)
@@ -241,7 +243,6 @@ class Coordinators:
             self._broker.deadlines.disarm(hosted.deadline)
             self._abandon_computations(hosted.shard)
         self._hosted.clear()
-        self._steady.clear()
         return parked
 
     def unconfirmed(self) -> list[Partition]:

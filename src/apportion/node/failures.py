@@ -4,12 +4,15 @@ The first failure at a line of code is logged; others at the same line are count
 a minute. It knows no clock.
 """
 
+from apportion.deadlines import Key
 from apportion.errors import raised_at
 from apportion.machine import Note
 
 IN_A_ROW_MS = 10_000
 """Failures no further apart than this are in a row, whatever succeeded between them."""
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 10, 1_000
+FAILURES: Key = ("failures",)
+"""The deadline at which failures that were only counted are logged."""
 COUNTED_EACH_MS = 60_000
 MAX_ORIGINS = 16
 """How many lines of code that raise are counted separately."""

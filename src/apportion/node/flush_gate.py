@@ -30,7 +30,12 @@ its files in a unit of work can be put back to where it was before that unit
 from collections.abc import Container
 from typing import Any, NamedTuple, Protocol
 
+from apportion.deadlines import Key
 from apportion.machine import Arrived, Flush, Ticket
+
+FLUSH: Key = ("flush",)
+"""The deadline of the next flush: while it is armed none begins."""
+FLUSH_RETRY_MS = 1_000  # the pause before the next flush after two refused ones in a row
 
 
 def may_send(flush_seq: int, durable_seq: int) -> bool:

@@ -30,22 +30,14 @@ from apportion.node.bootstrap import NOTHING, BootstrapMetadata
 from apportion.node.broker import Answer, BrokerContext
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import SHARD, Coordinators
-from apportion.node.deadline_keys import (
-    FAILURES,
-    FLUSH,
-    FLUSH_RETRY_MS,
-    PRODUCER_EXPIRY_CHECK_MS,
-    PRODUCERS,
-    RETRY,
-    TOPICS_CHANGED,
-)
 from apportion.node.delayed_fetches import FETCH, DelayedFetches
-from apportion.node.failures import COUNTED_EACH_MS, StepFailures
+from apportion.node.failures import COUNTED_EACH_MS, FAILURES, StepFailures
 from apportion.node.fetch_answers import FetchAnswers
-from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
+from apportion.node.flush_gate import FLUSH, FLUSH_RETRY_MS, FlushedFiles, FlushGate, PendingReply
 from apportion.node.handlers.table import HANDLERS
 from apportion.node.listeners import Advertised
 from apportion.node.partitions import Partition, Partitions
+from apportion.node.producers import EXPIRY_CHECK_MS, PRODUCERS
 from apportion.node.recovery import recover
 from apportion.node.replies import ReplySender
 from apportion.node.retention import EXPIRY, RetentionCheck
@@ -57,6 +49,12 @@ from apportion.node.unit_of_work import UnitOfWork
 from apportion.store.disk import Disk, DiskError
 from apportion.store.metadata_log import LogEnd, MetadataLog
 from apportion.topics import IdPartition, Topics
+
+# Deadlines with the same time are served in the order of their keys, as tuples are sorted.
+RETRY: Key = ("again",)
+"""The deadline at which the units run that a failed step has left."""
+TOPICS_CHANGED: Key = ("tell",)
+"""The deadline to announce topics and settings to the shards behind one that has failed."""
 
 
 class Node:
@@ -234,7 +232,7 @@ class Node:
         The expiry of producer states, the retention check, and lines about failed steps if any are.
         """
         if PRODUCERS not in self._broker.deadlines:
-            self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
+            self._broker.deadlines.arm(PRODUCERS, now.mono_ms + EXPIRY_CHECK_MS)
         self._expiry.arm_if_needed(now)
         if self._failures and FAILURES not in self._broker.deadlines:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
@@ -345,7 +343,7 @@ class Node:
             self._sender.actions += self._failures.take_counted()
             self._arm_periodic(now)
         elif key == PRODUCERS:
-            broker.deadlines.arm(key, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
+            broker.deadlines.arm(key, now.mono_ms + EXPIRY_CHECK_MS)
             broker.partitions.forget_producers(
                 now.wall_ms - broker.settings.producer_id_expiration_ms
             )

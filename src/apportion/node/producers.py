@@ -7,9 +7,13 @@ the log.
 from collections import deque
 from typing import NamedTuple
 
+from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.wire.batch import BatchHeader
 
+PRODUCERS: Key = ("producers",)
+"""The deadline of the next check for expired producer states."""
+EXPIRY_CHECK_MS = 600_000  # Kafka's producer.id.expiration.check.interval.ms
 BATCHES_PER_PRODUCER = 5  # as many requests as an idempotent producer may have in flight
 SEQUENCES = 1 << 31  # a sequence number is a positive int32; after the last one comes 0
 

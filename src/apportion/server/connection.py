@@ -7,6 +7,7 @@ close it, with a line in the log. It does not know what a request means.
 """
 
 import asyncio
+import logging
 from collections import deque
 from typing import Any
 
@@ -19,6 +20,7 @@ from apportion.wire.frames import FrameSplitter, request_header
 from apportion.wire.repeated_requests import RequestDecoder
 from apportion.wire.table import api_versions_response, encode_response
 
+log = logging.getLogger("apportion.server")
 # Only Produce may be larger: decoded, the many small parts of another request would take many times
 # the memory of its bytes.
 MAX_BYTES_WITHOUT_RECORDS = 16 << 20
@@ -305,17 +307,24 @@ class ServerConnection(asyncio.Protocol):
             )
 
     def _write(self) -> None:
-        """Write the encoded responses that are collected for the client to its socket."""
+        """Write the encoded responses that are collected for the client to its socket.
+
+        If that fails, end this connection: the requests of others must be answered.
+        """
         parts = self._unwritten
         if not parts or self._transport.is_closing():
             return
         self._unwritten, self._unwritten_bytes = [], 0
         self.last_active_s = self._clock()
-        # writelines joins its parts, a copy that one part does not need.
-        if len(parts) == 1:
-            self._transport.write(parts[0])
-        else:
-            self._transport.writelines(parts)
+        try:
+            # writelines joins its parts, a copy that one part does not need.
+            if len(parts) == 1:
+                self._transport.write(parts[0])
+            else:
+                self._transport.writelines(parts)
+        except Exception as error:
+            log.error("could not write to %s: %r", self.peer, error)
+            self.abort()
 
     def _close(self, reason: str) -> None:
         self._close_reason = reason

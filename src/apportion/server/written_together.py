@@ -6,13 +6,11 @@ costs the broker as much as the write itself. Besides, the responses of a step t
 in one write.
 """
 
-import logging
-
 from apportion.server.request_receiver import RespondingConnection
 
-log = logging.getLogger("apportion.server")
 MOST_CONNECTIONS = 128
-"""Of so many connections the responses are written before those of others are encoded."""
+"""When the responses of so many connections wait, they are written, and no more is encoded before.
+"""
 
 
 class WrittenTogether:
@@ -38,7 +36,7 @@ class WrittenTogether:
     def write_soon(self, connection: RespondingConnection) -> None:
         """Write the responses of a connection with those of others; at once outside of a block."""
         if not self._is_open:
-            _write(connection)
+            connection.write_responses()
             return
         self._connections[connection] = None
         if len(self._connections) == MOST_CONNECTIONS:
@@ -47,13 +45,4 @@ class WrittenTogether:
     def _write_all(self) -> None:
         connections, self._connections = self._connections, {}
         for connection in connections:
-            _write(connection)
-
-
-def _write(connection: RespondingConnection) -> None:
-    """Write the responses of a connection; if that fails, end this one alone."""
-    try:
-        connection.write_responses()
-    except Exception as error:
-        log.error("could not write to %s: %r", connection.peer, error)
-        connection.abort()
+            connection.write_responses()

@@ -5,26 +5,36 @@ directory, which come without bytecode, and Python stores none in an archive. So
 compiles them anew, and a new query starts five, one after the other. The command adds the bytecode
 to the archives, once for each installation of PySpark.
 
-The sources stay where they lie in the archive, and it is replaced in one step, so that Spark may
-run meanwhile. Another version of Python ignores the bytecode.
+A process of Spark remembers where each member of an archive lies, and opens the file anew for each.
+So the archive is replaced in one step, and nothing moves in it: Spark may run while bytecode is
+added. While it is removed, Spark may not: its room is freed, also that of replaced bytecode, and a
+process that has begun to use it would fail. Another version of Python ignores the bytecode.
 """
 
 import argparse
 import marshal
 import os
 import shutil
+import struct
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import MAGIC_NUMBER, find_spec, source_hash
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 HOME = "SPARK_HOME"
+DAMAGED = (BadZipFile, EOFError, zlib.error)
+"""What is raised of an archive that is none or has a damaged member."""
 UNCHECKED_HASH = (1).to_bytes(4, "little")
 """The flags of bytecode that is used without a look at its source (PEP 552)."""
+LOCAL_HEADER = struct.Struct("<26xHH")
+"""Of a member: the lengths of its name and of its extra field (APPNOTE.TXT, 4.3.7)."""
+HAS_DATA_DESCRIPTOR, DATA_DESCRIPTOR_BYTES = 0x08, 24
+"""The flag of members that end with a data descriptor, and the size of the longest one (4.3.9)."""
 TESTS = "/tests/"  # of PySpark: most of its files, and no worker imports one
 
 
@@ -51,42 +61,82 @@ def archives(environment: Mapping[str, str]) -> list[Path]:
 
 
 def add_bytecode(archive: Path) -> int:
-    """Add the bytecode of its modules to an archive; return of how many, 0 if it is there.
+    """Add the bytecode that modules of an archive lack; return of how many modules.
 
-    Raises OSError, BadZipFile.
+    Other bytecode of these modules is dropped: that of another Python, or of an earlier source.
+    Nothing moves in the archive, so that Spark may run meanwhile. Raises OSError, DAMAGED.
     """
+    added, dropped = dict[str, bytes](), set[str]()
     with ZipFile(archive) as opened:
-        compiled = [name for name in opened.namelist() if name.endswith(".pyc")]
-        if compiled and all(opened.read(name)[:4] == MAGIC_NUMBER for name in compiled):
-            return 0
-    if compiled:  # by another Python
-        remove_bytecode(archive)
-    count = 0
-    with _replaced(archive) as draft:
-        shutil.copyfile(archive, draft)
-        with ZipFile(draft, "a", ZIP_DEFLATED) as extended:
-            for name in [each for each in extended.namelist() if each.endswith(".py")]:
-                code = None if TESTS in name else _code_or_none(archive, name, extended.read(name))
-                if code is not None:
-                    extended.writestr(f"{name}c", code)
-                    count += 1
-    return count
+        compiled = _compiled(opened)
+        for name in [each for each in opened.namelist() if each.endswith(".py")]:
+            source, its_code = opened.read(name), f"{name}c"
+            if TESTS in name or (its_code in compiled and _fits(opened, its_code, source)):
+                continue
+            code = _code_or_none(archive, name, source)
+            if code is not None:
+                added[its_code] = code
+            if its_code in compiled:
+                dropped.add(its_code)
+    if added or dropped:
+        with _changed(archive, dropped) as extended:
+            for name, code in added.items():
+                extended.writestr(name, code)
+    return len(added)
 
 
 def remove_bytecode(archive: Path) -> int:
-    """Remove all bytecode from an archive; return of how many modules.
+    """Remove the bytecode of its modules from an archive; return of how many modules.
 
-    A process that has begun to use the bytecode may fail. Raises OSError, BadZipFile.
+    The sources stay where they lie, but a process that has begun to use the bytecode may fail: stop
+    Spark first. Raises OSError, DAMAGED.
     """
     with ZipFile(archive) as opened:
-        members = opened.infolist()
-        kept = [member for member in members if not member.filename.endswith(".pyc")]
-        if len(kept) == len(members):
-            return 0
-        with _replaced(archive) as draft, ZipFile(draft, "w", ZIP_DEFLATED) as reduced:
-            for member in kept:
-                reduced.writestr(member, opened.read(member))
-    return len(members) - len(kept)
+        compiled = _compiled(opened)
+    if compiled:
+        with _changed(archive, compiled) as reduced:
+            reduced.start_dir = min(_end(archive, reduced.infolist()), reduced.start_dir)
+    return len(compiled)
+
+
+def _compiled(opened: ZipFile) -> set[str]:
+    """Return the members that are bytecode of another member."""
+    names = set(opened.namelist())
+    return {name for name in names if name.endswith(".pyc") and name[:-1] in names}
+
+
+def _fits(opened: ZipFile, name: str, source: bytes) -> bool:
+    """Return whether a member is the bytecode that this Python makes of the source."""
+    expected = _head(source)
+    with opened.open(name) as member:
+        return member.read(len(expected)) == expected
+
+
+@contextmanager
+def _changed(archive: Path, dropped: Collection[str]) -> Iterator[ZipFile]:
+    """Provide a copy of an archive without some members, which replaces it at the end.
+
+    The other members stay where they lie. What is written comes behind all that is there; where
+    the attribute `start_dir` is lowered, what is behind is cut off.
+    """
+    with _replaced(archive) as draft:
+        shutil.copyfile(archive, draft)
+        with ZipFile(draft, "a", ZIP_DEFLATED) as changed:
+            # zipfile has no call that drops a member: these two are its directory.
+            changed.filelist = [each for each in changed.filelist if each.filename not in dropped]
+            changed.NameToInfo = {each.filename: each for each in changed.filelist}
+            changed.comment = changed.comment  # so that the directory is written in any case
+            yield changed
+
+
+def _end(archive: Path, members: Sequence[ZipInfo]) -> int:
+    """Return the offset behind the last of these members; one at the least."""
+    last = max(members, key=lambda member: member.header_offset)
+    with archive.open("rb") as opened:
+        opened.seek(last.header_offset)
+        lengths = LOCAL_HEADER.unpack(opened.read(LOCAL_HEADER.size))
+    end: int = last.header_offset + LOCAL_HEADER.size + sum(lengths) + last.compress_size
+    return end + (DATA_DESCRIPTOR_BYTES if last.flag_bits & HAS_DATA_DESCRIPTOR else 0)
 
 
 @contextmanager
@@ -113,7 +163,17 @@ def _code_or_none(archive: Path, name: str, source: bytes) -> bytes | None:
             code = compile(source, f"{archive}{os.sep}{name}", "exec", dont_inherit=True)
         except (SyntaxError, ValueError):
             return None
-    return MAGIC_NUMBER + UNCHECKED_HASH + source_hash(source) + marshal.dumps(code)
+    return _head(source) + marshal.dumps(code)
+
+
+def _head(source: bytes) -> bytes:
+    """Return what a .pyc file has before the code (PEP 552)."""
+    return MAGIC_NUMBER + UNCHECKED_HASH + source_hash(source)
+
+
+REMOVE_HELP = (
+    "remove the bytecode again; stop Spark first, as processes that have begun to use it would fail"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -126,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Let Spark's Python processes start without compiling PySpark anew.",
         epilog="In a cluster, run it on each host, with the Python of Spark's workers.",
     )
-    parser.add_argument("--remove", action="store_true", help="remove the bytecode again")
+    parser.add_argument("--remove", action="store_true", help=REMOVE_HELP)
     options = parser.parse_args(arguments)
     change = remove_bytecode if options.remove else add_bytecode
     done = "removed" if options.remove else "added"
@@ -134,15 +194,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for archive in archives(os.environ):
             count = change(archive)
-            said = f"bytecode of {count} modules is {done}" if count else nothing
+            modules = "1 module" if count == 1 else f"{count} modules"
+            said = f"bytecode of {modules} is {done}" if count else nothing
             print(f"{archive}: {said}", flush=True)
     except NoArchives as error:
         return _failed(str(error))
-    except PermissionError as error:
-        return _failed(f"{error.filename} cannot be written: run this as its owner")
-    except OSError as error:
-        return _failed(f"{archive} cannot be changed: {error}")
-    except BadZipFile as error:
+    except PermissionError:
+        owner = f"the owner of {archive.parent}"
+        return _failed(f"{archive} cannot be changed: run this as {owner}")
+    except OSError as error:  # whose text may name the draft, which is gone
+        return _failed(f"{archive} cannot be changed: {error.strerror or error}")
+    except DAMAGED as error:
         return _failed(f"{archive} is no archive of modules ({error}): install PySpark again")
     return 0
 

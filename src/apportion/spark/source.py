@@ -12,7 +12,7 @@ each of them imports what its own task needs, where it needs it.
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from json import JSONDecodeError
 from traceback import walk_tb
@@ -43,13 +43,10 @@ from apportion.spark.reading.admission_control import (
 from apportion.spark.reading.slices import (
     ReadingOptions,
     TaskReader,
-    TaskSlices,
-    read_task,
     split_into_tasks,
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from apportion.spark.membership.batch_member import BatchMember
@@ -123,22 +120,18 @@ class GroupSource(DataSource):
         return batch_writer(self.options, schema, overwrite=overwrite)
 
 
-class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class GroupStreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's stream reader: plans micro-batches as a member of the group, and reads their tasks.
 
     Its methods are those of Spark 4.2; `reading/admission_control.py` suits them to 4.0 and 4.1.
-    Spark pickles it for its executors, where it is a `TaskReader`.
+    Pickled for executors, it is a `TaskReader`.
     """
 
     def __init__(self, options: "SourceOptions", load: str = "") -> None:
+        super().__init__(ReadingOptions.of(options))
         self._options = options
         self._batch_member: BatchMember | None = None
         self._planned_batch = PlannedBatchFile(load, options)
-
-    def __reduce__(self) -> tuple[type[TaskReader], tuple[ReadingOptions]]:
-        # Sockets and threads cannot be pickled, an executor's copy must never join the group, and
-        # this way it imports nothing with which to plan.
-        return TaskReader, (ReadingOptions.of(self._options),)
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the empty span: the group's committed offsets say where the first one starts."""
@@ -197,11 +190,6 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if start == end:
                 return []
             return split_into_tasks(planned, self._options.task_limits)
-
-    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Read the rows of one task, in an executor."""
-        assert isinstance(partition, TaskSlices)
-        return read_task(partition, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls this late or never. `latestOffset` commits."""

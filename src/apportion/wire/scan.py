@@ -31,6 +31,8 @@ MAX_SCANNED_ONE_BY_ONE = 80
 """Up to this many records a loop is faster than columns."""
 ONE_BY_ONE = 32
 """The lengths of so many records are followed before several of one length are looked for."""
+WORTH_A_LOOK = 128
+"""To find so many together is faster than to follow their lengths."""
 NULL = -1
 """The length of a key or a value that is not there."""
 DISORDER = "offsets that do not ascend within the batch"
@@ -142,16 +144,17 @@ def _record_starts(plain: bytes, octets: NDArray[np.uint8], header: BatchHeader)
     """Return where each record of a decompressed batch begins, with its length.
 
     octets: the bytes of `plain`. Most lengths have one or two bytes and are read inline. After some
-    records of the same length, those behind them that have it, too, are found together.
+    records of the same length, those behind them that have it, too, are found together. Where they
+    are few, the next look is put off for longer each time: a client may have made that up.
     """
     # Before the loop: a header of 61 bytes may claim two billion records.
     if header.count * SHORTEST_RECORD_BYTES > len(plain):
         raise DecodeError(f"{header.count} records in {len(plain)} bytes")
     columns: list[Int64Column] = []
-    at, left = 0, header.count
+    at, left, stretch = 0, header.count, ONE_BY_ONE
     while left:
         heads: list[int] = []
-        for _ in range(min(left, ONE_BY_ONE)):
+        for _ in range(min(left, stretch)):
             heads.append(at)
             size = plain[at]
             if size < 128:
@@ -172,6 +175,7 @@ def _record_starts(plain: bytes, octets: NDArray[np.uint8], header: BatchHeader)
             more = _count_alike(octets, heads[-1], stride - (size >> 1), stride, left)
             columns.append(np.arange(at, at + more * stride, stride))
             at, left = at + more * stride, left - more
+            stretch = ONE_BY_ONE if more >= WORTH_A_LOOK else 2 * stretch
     if at != len(plain):
         raise DecodeError(
             f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}"
@@ -185,7 +189,7 @@ def _count_alike(
     """Return how many records behind the one at `head` have its length, up to the first other.
 
     size_bytes: of the length itself. stride: of the record with its length. It looks ahead twice as
-    far each time, so that the cost follows what is found, whatever a client has made up.
+    far each time, so that the cost follows what is found.
     """
     size = octets[head : head + size_bytes]
     most = min(most, (len(octets) - head) // stride - 1)

@@ -18,6 +18,7 @@ SPARK_PACKAGES = ("pyspark", "pyarrow", "numba", "pandas", "deltalake", "conflue
 """What the extra `spark` installs; pyproject.toml says which versions."""
 INSTALL = "install apportion there with its extra spark, as README says"
 LEAST_JAVA = 17
+TESTED_JAVAS = "17, 21 or 25"
 STARTS_WITHIN_S = 60
 QUESTION = """
 import json, sys
@@ -31,6 +32,7 @@ except ImportError as error:
 print(json.dumps(said))
 """
 
+HOME = "SPARK_HOME"
 REMOTE = "SPARK_REMOTE"
 """The variable by which `SparkSession.builder.getOrCreate()` gives a session of Spark Connect."""
 # pyspark takes a program without a file for one of its own tests, and ends it.
@@ -65,6 +67,8 @@ def check_programs(environment: Mapping[str, str]) -> Iterator[Finding]:
     yield ok("Python", f"{dotted(sys.version_info[:3])}, apportion {__version__}, {sys.executable}")
     yield check_packages()
     yield check_java(environment)
+    if environment.get(HOME):
+        yield check_spark_home(environment[HOME])
     if environment.get(REMOTE):
         yield check_connect(environment[REMOTE])
     yield check_workers_python(environment)
@@ -93,7 +97,7 @@ def check_java(environment: Mapping[str, str]) -> Finding:
     java = (
         os.path.abspath(Path(home, "bin", "java")) if home else _path_or_none("java", environment)
     )
-    remedy = f"install Java {LEAST_JAVA} or newer and set JAVA_HOME to its directory"
+    remedy = f"install Java {TESTED_JAVAS} and set JAVA_HOME to its directory"
     if java is None:
         return failed("Java", "JAVA_HOME is not set, and no java is on the PATH", remedy)
     found = f"{java}, {'of JAVA_HOME' if home else 'of the PATH'}"
@@ -121,6 +125,21 @@ def _newest_java_or_none() -> int | None:
         return newest_java_or_none(version("pyspark"))
     except (ImportError, PackageNotFoundError):  # another check says so
         return None
+
+
+def check_spark_home(home: str) -> Finding:
+    """Return whether there is a Spark where SPARK_HOME says so: PySpark starts that one.
+
+    home: the value of the variable.
+    """
+    program = Path(home, "bin", "spark-submit")
+    if not program.is_file():
+        return failed(
+            "Spark's directory",
+            f"{HOME} is {home}: there is no {os.path.abspath(program)}",
+            f"set {HOME} to the directory of a Spark, or unset it for the installed package",
+        )
+    return ok("Spark's directory", f"{HOME} is {home}")
 
 
 def check_connect(remote: str, python: str = sys.executable) -> Finding:

@@ -76,8 +76,9 @@ class ComputeBuiltInTarget:
             layout.racks_or_none(self.members.rack_ids),
         )
         # the target of a member changes if it loses a partition, or gets one
+        differs = (owner != new_owner).nonzero()[0]
         for vector in (owner, new_owner):
-            moved = vector[owner != new_owner]
+            moved = vector[differs]
             changed[moved[moved >= 0]] = True
         return self._records(layout, new_owner, changed)
 
@@ -122,18 +123,19 @@ class ComputeBuiltInTarget:
 
         owner: the member index of each position, -1 for none.
         """
-        positions = np.flatnonzero(changed[owner] & (owner >= 0))
+        # By methods: NumPy's functions of these names cost a small group as much again.
+        positions = (changed[owner] & (owner >= 0)).nonzero()[0]
         # stable, so the positions of one member stay ascending: by topic, then by partition
-        positions = positions[np.argsort(owner[positions], kind="stable")]
-        topic_of = np.searchsorted(layout.starts, positions, side="right") - 1
+        positions = positions[owner[positions].argsort(kind="stable")]
+        topic_of = layout.starts.searchsorted(positions, side="right") - 1
         ids = dict.fromkeys((*self.ids, *(topic.id for topic in self.topics)))
         number_by_id = {topic_id: number for number, topic_id in enumerate(ids)}
         numbers = np.array([number_by_id[topic.id] for topic in self.topics], np.int64)
         units: UnitArray = no_units()
         if len(positions):
             units = (numbers[topic_of] << SHIFT) + (positions - layout.starts[topic_of])
-        chosen = np.flatnonzero(changed)
-        rank_of = np.cumsum(changed) - 1
+        chosen = changed.nonzero()[0]
+        rank_of = changed.cumsum() - 1
         return encode_targets(
             self.group_id,
             [self.members.member_ids[index] for index in chosen.tolist()],

@@ -7,8 +7,9 @@ encode them takes seconds, in which the broker would answer nobody.
 The method. The partitions of all members lie in one array, by member, topic and number. The bytes
 of one topic in one record, a block, are an id, a count, the partitions and no tagged field; blocks
 of as many partitions are as long, so NumPy makes all of them at once, and puts each where it
-belongs. What is left for each member is to cut its blocks out and to put its key before them. It is
-all done where the target is computed, beside the shard if the group is large.
+belongs; only a few blocks are made faster one by one. What is left for each member is to cut its
+blocks out and to put its key before them. It is all done where the target is computed, beside the
+shard if the group is large.
 
 The bytes are those that `encode_value` makes of the record's value (`tests/coord` compares them).
 
@@ -48,6 +49,8 @@ else:
     np = lazy_module("numpy")
 
 ID_BYTES = 16
+FEW_BLOCKS = 32
+"""So many blocks are made faster one by one."""
 NO_TAGS = b"\0"
 # All of a value but its topics: the version, their number plus one, and no tagged field.
 VERSION = encode_value(ConsumerGroupTargetAssignmentMemberValue(topic_partitions=()))[:2]
@@ -158,8 +161,8 @@ def _blocks(
     numbers: of the topic of each block. edges: block b has partitions[edges[b]:edges[b + 1]]. The
     second result has one entry more than there are blocks, too.
     """
-    if not len(numbers):
-        return memoryview(b""), np.zeros(1, np.int64)
+    if len(numbers) <= FEW_BLOCKS:
+        return _few_blocks(numbers, edges, partitions, ids)
     counts = edges[1:] - edges[:-1]
     order = counts.argsort(kind="stable")
     # The blocks of as many partitions stand together in this order.
@@ -186,6 +189,18 @@ def _blocks(
         )
         places[ends[blocks]] = rows.view(places.dtype)
     return memoryview(out), ends
+
+
+def _few_blocks(
+    numbers: Numbers, edges: Numbers, partitions: Numbers, ids: Sequence[TopicId]
+) -> tuple[memoryview, Numbers]:
+    """Return what `_blocks` returns, each block made by itself."""
+    out, ends = bytearray(), [0]
+    big_endian, meets = partitions.astype(">i4"), edges.tolist()
+    for number, (first, end) in zip(numbers.tolist(), pairwise(meets), strict=True):
+        out += ids[number] + varint(end - first + 1) + big_endian[first:end].tobytes() + NO_TAGS
+        ends.append(len(out))
+    return memoryview(out), np.array(ends)
 
 
 @lru_cache(maxsize=256)

@@ -6,9 +6,8 @@ action anew.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from apportion.client import cluster_answers
@@ -23,25 +22,24 @@ from apportion.spark.connections.clusters import cluster_of
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.batch_read import BatchOptions
 from apportion.spark.processes.plain_errors import without_traceback
-from apportion.spark.reading.slices import ReadingOptions, TaskReader, split_into_tasks
+from apportion.spark.reading.slices import ReadingOptions, TaskReader, TaskSlices, split_into_tasks
 
 log = logging.getLogger("apportion.spark")
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(TaskReader, DataSourceReader):
     """Spark's reader of one batch read: chooses the offset ranges, and reads their tasks."""
 
     def __init__(self, options: BatchOptions) -> None:
+        super().__init__(ReadingOptions.of(options))
         self._options = options
-
-    def __reduce__(self) -> tuple[type[TaskReader], tuple[ReadingOptions]]:
-        return TaskReader, (ReadingOptions.of(self._options),)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks of the read, with offset ranges that are chosen now."""
         log_like_spark()
         with without_traceback():
-            return self._planned_tasks()
+            # For no tasks Spark makes one with a partition of its own.
+            return self._planned_tasks() or [TaskSlices(())]
 
     def _planned_tasks(self) -> Sequence[InputPartition]:
         options = self._options
@@ -58,10 +56,6 @@ class BatchReader(DataSourceReader):
         finally:
             cluster.close()
         return split_into_tasks(span, options.task_limits)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one task, in an executor."""
-        return TaskReader(ReadingOptions.of(self._options)).read(partition)
 
 
 ANSWERS: ClusterAnswers = {

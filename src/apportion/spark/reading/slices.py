@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from apportion.client.cluster import Cluster
-    from apportion.security.client_security import ClientSecurity
 
 OFFSETS_A_TASK = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
@@ -51,12 +50,9 @@ class TaskOptions(ClusterOptions, Protocol):
 
 
 class ReadingOptions(NamedTuple):
-    """Those options alone, which a task is given: it imports no others."""
+    """The values of `TaskOptions` by themselves: a task imports nothing that parses options."""
 
-    bootstrap: str
-    security: "ClientSecurity"
-    client_id: str
-    request_timeout_ms: int
+    connection: ConnectionSettings
     fail_on_data_loss: bool
     include_headers: bool
 
@@ -64,7 +60,7 @@ class ReadingOptions(NamedTuple):
     def of(cls, options: TaskOptions) -> "ReadingOptions":
         """Return what a task needs of the options."""
         return cls(
-            *ConnectionSettings.of(options), options.fail_on_data_loss, options.include_headers
+            ConnectionSettings.of(options), options.fail_on_data_loss, options.include_headers
         )
 
 
@@ -94,17 +90,20 @@ class TaskSlices(InputPartition):
 
 
 class TaskReader:
-    """Reads the tasks that it is given: what a reader becomes where an executor unpickles it."""
+    """The part of a reader that reads tasks, and all of it that is pickled for executors."""
 
     def __init__(self, options: ReadingOptions) -> None:
-        self._options = options
+        self._reading_options = options
+
+    def __reduce__(self) -> "tuple[type[TaskReader], tuple[ReadingOptions]]":
+        # Sockets and threads cannot be pickled, an executor's copy must never join a group, and
+        # this way it imports nothing with which to plan.
+        return TaskReader, (self._reading_options,)
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Read the rows of one task."""
-        # Where a batch read has nothing to read, Spark makes a task of its own.
-        if not isinstance(partition, TaskSlices):
-            return iter(())
-        return read_task(partition, self._options)
+        """Read the rows of one task; Spark calls this in an executor."""
+        assert isinstance(partition, TaskSlices)
+        return read_task(partition, self._reading_options)
 
 
 def split_into_tasks(
@@ -183,26 +182,25 @@ def divide(slices: list[PartitionSlice], limits: TaskLimits) -> list[PartitionSl
     ]
 
 
-def read_task(task: TaskSlices, options: TaskOptions) -> "Iterator[pa.RecordBatch]":
+def read_task(task: TaskSlices, options: ReadingOptions) -> "Iterator[pa.RecordBatch]":
     """Yield the records of the task's slices, in order, by the rule of `RangeReader`.
 
     Raises DataLoss where records are gone, unless failOnDataLoss is false.
     """
     # Shared by the tasks of a Python worker, which Spark reuses: connections outlive the task.
-    with without_traceback(), WORKER_CLUSTERS.using(ConnectionSettings.of(options)) as cluster:
+    with without_traceback(), WORKER_CLUSTERS.using(options.connection) as cluster:
         for part in task.slices:
             yield from _read_slice(cluster, part, options)
 
 
 def _read_slice(
-    cluster: "Cluster", part: PartitionSlice, options: TaskOptions
+    cluster: "Cluster", part: PartitionSlice, options: ReadingOptions
 ) -> "Iterator[pa.RecordBatch]":
     """Fetch one executor's slice of a micro-batch and yield its rows as Arrow batches."""
     from apportion.columns.read import to_arrow
 
-    reader = cluster.range_reader(
-        part.partition, (part.start, part.end), max(READ_TIMEOUT_MS, options.request_timeout_ms)
-    )
+    timeout_ms = max(READ_TIMEOUT_MS, options.connection.request_timeout_ms)
+    reader = cluster.range_reader(part.partition, (part.start, part.end), timeout_ms)
     for from_offset, rule in reader.parts(fail_on_data_loss=options.fail_on_data_loss):
         yield from to_arrow(
             cluster.deliver(rule),
