@@ -13,6 +13,7 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError
 from apportion.machine import ANONYMOUS, Caller, CloseConnection
+from apportion.server.closed_transport import CLOSED
 from apportion.server.reading import Reading
 from apportion.server.request_receiver import RequestReceiver, ResponseSlot
 from apportion.server.sockets import peer_of
@@ -206,6 +207,7 @@ class ServerConnection(asyncio.Protocol):
         self._unwritten.clear()
         tickets = tuple(slot.ticket for slot in self._pending if slot.ticket is not None)
         self._pending.clear()
+        self._transport = CLOSED
         self._receiver.connection_closed(self, tickets, self._close_reason)
 
     def stop_reading(self) -> None:

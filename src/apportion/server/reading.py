@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from apportion.server.closed_transport import CLOSED
 from apportion.server.sockets import has_hung_up
 
 LOOK_SECONDS = 1
@@ -33,7 +34,7 @@ class Reading:
         closes the connection now, for a reason.
         """
         self._abort = abort
-        self._transport = transport
+        self._transport: Any = transport
         self._pending = pending
         self.is_on = True
         self._timer: asyncio.TimerHandle | None = None
@@ -56,6 +57,8 @@ class Reading:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        # Both refer to the connection, which refers to this.
+        self._transport, self._abort = CLOSED, _nobody
 
     def _look_later(self) -> None:
         loop = asyncio.get_running_loop()
@@ -81,3 +84,7 @@ class Reading:
             self._abort(HUNG_UP)
         else:
             self._look_later()
+
+
+def _nobody(_reason: str) -> None:
+    """Do nothing: the connection has closed."""

@@ -13,6 +13,7 @@ from math import inf
 from typing import Any
 
 from apportion.node.listeners import ListenerTls
+from apportion.server.closed_transport import CLOSED
 from apportion.server.request_receiver import RequestReceiver
 from apportion.server.sockets import peer_of
 from apportion.server.tls import ClientUnnamed, handshake_fault, is_no_tls, tls_principal
@@ -135,6 +136,7 @@ class TlsConnection(asyncio.Protocol):
             self._receiver.connection_closed(self, (), self._close_reason)
         else:
             self._above.connection_lost(error)
+        self._transport = CLOSED
 
     # The transport of the connection above.
 
