@@ -79,9 +79,21 @@ def test_younger_generations_set_nothing_aside() -> None:
         assert any(each is kept for each in gc.get_objects())
 
 
+def test_full_collections_come_more_often() -> None:
+    began = gc.get_stats()[2]["collections"]
+    with short_collections(now=lambda: 0.0):
+        kept: list[list[object]] = []
+        while gc.get_stats()[2]["collections"] == began:
+            kept.append([])
+    young, middle, _ = gc.get_threshold()
+    assert len(kept) < 4 * young * middle
+
+
 def test_collections_behind_the_block_are_as_before() -> None:
+    thresholds = gc.get_threshold()
     with short_collections():
         pass
+    assert gc.get_threshold() == thresholds
     kept, _ = cycle()
     gc.collect()
     assert any(each is kept for each in gc.get_objects())

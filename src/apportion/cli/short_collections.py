@@ -4,9 +4,10 @@ The problem. Python's full collection looks at every object that can hold others
 members in groups it takes a quarter of a second, in which the broker answers nobody.
 
 The method. What has survived a full collection is set aside, so that the next one looks only at
-what has come since. An object that is set aside is freed as before when its last reference goes;
-only a cycle that becomes garbage later stays, and not for long: the first full collection after an
-hour looks at everything.
+what has come since. The more often it comes, the shorter it is, at the same cost in all: so it
+comes five times as often as by default. An object that is set aside is freed as before when its
+last reference goes; only a cycle that becomes garbage later stays, and not for long: the first full
+collection after an hour looks at everything.
 """
 
 import gc
@@ -18,6 +19,8 @@ from typing import Any
 WHOLE_EVERY_S = 3_600.0
 OLDEST = 2
 """The generation that a full collection is of."""
+FULL_AFTER = 1
+"""A full collection comes after more than so many of the generation before; Python's own is 10."""
 
 
 @contextmanager
@@ -38,8 +41,11 @@ def short_collections(now: Callable[[], float] = time.monotonic) -> Iterator[Non
             whole_at = now() + WHOLE_EVERY_S
             gc.unfreeze()
 
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*thresholds[:OLDEST], FULL_AFTER)
     gc.callbacks.append(on_collection)
     try:
         yield
     finally:
+        gc.set_threshold(*thresholds)
         gc.callbacks.remove(on_collection)

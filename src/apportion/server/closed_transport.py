@@ -1,4 +1,4 @@
-"""What a connection has for its transport once it is closed.
+"""The transport of a connection that is closed.
 
 A transport of asyncio refers to its connection, and the connection to it. Were that left so, each
 closed connection would stay until a full garbage collection, which may be an hour later
