@@ -63,7 +63,7 @@ def epilog(more_rows: Sequence[str]) -> str:
     return f"""rows:
 {usual}
 
-rows with --more, which take some twenty minutes:
+rows with --more, which take some fifteen minutes:
 {others}
 
 examples:
