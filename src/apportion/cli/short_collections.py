@@ -41,11 +41,11 @@ def short_collections(now: Callable[[], float] = time.monotonic) -> Iterator[Non
             whole_at = now() + WHOLE_EVERY_S
             gc.unfreeze()
 
-    thresholds = gc.get_threshold()
-    gc.set_threshold(*thresholds[:OLDEST], FULL_AFTER)
+    young, middle, oldest = gc.get_threshold()
+    gc.set_threshold(young, middle, FULL_AFTER)
     gc.callbacks.append(on_collection)
     try:
         yield
     finally:
-        gc.set_threshold(*thresholds)
+        gc.set_threshold(young, middle, oldest)
         gc.callbacks.remove(on_collection)
