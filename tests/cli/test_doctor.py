@@ -33,7 +33,7 @@ OTHER = "delta.Writer(..., adopt=True)"
 
 def examined(*arguments: str) -> tuple[int, dict[str, list[Any]]]:
     """The exit code, and result, finding and remedy of each check of a query's parts."""
-    result = CliRunner().invoke(app, ["doctor", *arguments, "--json"])
+    result = CliRunner().invoke(app, ["doctor", *arguments, "--json"], env={"SPARK_HOME": None})
     checks = json.loads(result.stdout)["checks"]
     assert [each["check"] for each in checks[:4]] == ["Python", "Spark", "Java", "workers' Python"]
     return result.exit_code, {
