@@ -261,7 +261,11 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             return
         assert group.saved is not None
         if self.targeted[0] != group.saved.assignment_epoch:
-            is_beside = isinstance(ended, ComputeBuiltInTarget)
+            # One that a crash has left behind ends, too, and is not what was saved meanwhile.
+            is_beside = (
+                isinstance(ended, ComputeBuiltInTarget)
+                and ended.epoch == group.saved.assignment_epoch
+            )
             known = Topics(ended.topics) if is_beside else self.driver.shard.topics
             self.targeted = (group.saved.assignment_epoch, known)
         broken = {
