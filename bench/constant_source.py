@@ -68,7 +68,7 @@ class ConstantSource(DataSource):
         """Return the chosen columns."""
         return columns_of(self._columns)
 
-    def streamReader(self, _schema: StructType) -> ConstantReader:
+    def streamReader(self, schema: StructType) -> ConstantReader:  # noqa: ARG002  # by this name
         """Return the reader of a stream."""
         return ConstantReader(self._columns, int(self.options["arrowRows"]))
 
