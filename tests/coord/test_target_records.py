@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.coord import records
+from apportion.coord.consumer import target_records
 from apportion.coord.consumer.target_records import TargetRecords, encode_targets
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import apply_target_assignment, apply_targets
@@ -53,12 +54,15 @@ def one_by_one(parts: list[dict[int, list[int]]]) -> list[CoordinatorRecord]:
     ]
 
 
-@given(TARGETS)
+@pytest.mark.parametrize("few", [0, target_records.FEW_BLOCKS], ids=["at-once", "one-by-one"])
+@given(parts=TARGETS)
 def test_the_records_of_a_target_have_the_bytes_of_each_record(
-    parts: list[dict[int, list[int]]],
+    few: int, parts: list[dict[int, list[int]]]
 ) -> None:
     wanted = one_by_one(parts)
-    made = targets_of(parts)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(target_records, "FEW_BLOCKS", few)
+        made = targets_of(parts)
     assert list(made.records()) == wanted
     assert made.encoded() == [
         encode_record(encode_key(record.key), encode_value(record.value)) for record in wanted

@@ -9,8 +9,7 @@ in one write.
 from apportion.server.request_receiver import RespondingConnection
 
 MOST_CONNECTIONS = 128
-"""When the responses of so many connections wait, they are written, and no more is encoded before.
-"""
+"""The responses to so many connections are written before another one is encoded."""
 
 
 class WrittenTogether:

@@ -50,7 +50,7 @@ else:
 
 ID_BYTES = 16
 FEW_BLOCKS = 32
-"""So many blocks are made faster one by one."""
+"""Up to so many blocks are made faster one by one than at once."""
 NO_TAGS = b"\0"
 # All of a value but its topics: the version, their number plus one, and no tagged field.
 VERSION = encode_value(ConsumerGroupTargetAssignmentMemberValue(topic_partitions=()))[:2]
