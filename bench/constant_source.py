@@ -2,11 +2,10 @@
 
 `python bench/constant_source.py` prints the rows a second of full batches into the noop sink: rows
 over the time of addBatch, the median of the batches but for the first, on two cores. Each of two
-tasks hands out one Arrow batch again and again, with the columns of `format("apportion")`, or some,
-and values of 100 bytes.
+tasks hands out one Arrow batch again and again, with the columns of `format("apportion")` and
+values of 100 bytes.
 """
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,21 +19,14 @@ from pyspark.sql.types import StructType
 
 from apportion.spark.reading.source_columns import source_columns
 
-TASKS, BATCHES, ROWS_A_BATCH = 2, 6, 1_000_000
-
-
-class Rows(InputPartition):
-    """How many rows a task hands out, and of how many rows each Arrow batch is."""
-
-    def __init__(self, rows: int, arrow_rows: int) -> None:
-        self.rows, self.arrow_rows = rows, arrow_rows
+TASKS, BATCHES, ROWS_A_BATCH, ARROW_ROWS = 2, 6, 1_000_000, 50_000
 
 
 class ConstantReader(DataSourceStreamReader):
     """Has a batch of as many rows as the last one, whenever it is asked."""
 
-    def __init__(self, columns: list[str], arrow_rows: int) -> None:
-        self._columns, self._arrow_rows, self._batch = columns, arrow_rows, 0
+    def __init__(self) -> None:
+        self._batch = 0
 
     def initialOffset(self) -> dict[str, int]:
         """Return the offset before the first batch."""
@@ -45,14 +37,14 @@ class ConstantReader(DataSourceStreamReader):
         self._batch += 1
         return {"batch": self._batch}
 
-    def partitions(self, _start: dict[str, int], _end: dict[str, int]) -> list[Rows]:
+    def partitions(self, _start: dict[str, int], _end: dict[str, int]) -> list[InputPartition]:
         """Return the tasks of a batch."""
-        return [Rows(ROWS_A_BATCH // TASKS, self._arrow_rows)] * TASKS
+        return [InputPartition(task) for task in range(TASKS)]
 
-    def read(self, partition: Any) -> Iterator[Any]:
+    def read(self, _partition: InputPartition) -> Iterator[Any]:
         """Yield the same Arrow batch again and again."""
-        batch = constant_batch(self._columns, partition.arrow_rows)
-        for _ in range(partition.rows // partition.arrow_rows):
+        batch = constant_batch()
+        for _ in range(ROWS_A_BATCH // TASKS // ARROW_ROWS):
             yield batch
 
 
@@ -65,30 +57,20 @@ class ConstantSource(DataSource):
         return "constant"
 
     def schema(self) -> StructType:
-        """Return the chosen columns."""
-        return columns_of(self._columns)
+        """Return the columns of apportion's source."""
+        return source_columns(include_headers=False)
 
     def streamReader(self, schema: StructType) -> ConstantReader:  # noqa: ARG002  # by this name
         """Return the reader of a stream."""
-        return ConstantReader(self._columns, int(self.options["arrowRows"]))
-
-    @property
-    def _columns(self) -> list[str]:
-        return self.options["columns"].split(",")
+        return ConstantReader()
 
 
-def columns_of(names: list[str]) -> StructType:
-    """Return these columns of apportion's source."""
-    every = source_columns(include_headers=False)
-    return StructType([every[name] for name in names])
-
-
-def constant_batch(names: list[str], rows: int) -> Any:
+def constant_batch() -> Any:
     """Return an Arrow batch of rows that have keys of 8 bytes and values of 100."""
     import pyarrow as pa
 
-    now_us = time.time_ns() // 1_000
-    values: dict[str, Any] = {
+    rows, now_us = ARROW_ROWS, time.time_ns() // 1_000
+    columns: dict[str, Any] = {
         "key": pa.array([b"k" * 8] * rows, pa.binary()),
         "value": pa.array([b"v" * 100] * rows, pa.binary()),
         "topic": pa.array(["topic"] * rows, pa.string()),
@@ -97,15 +79,14 @@ def constant_batch(names: list[str], rows: int) -> Any:
         "timestamp": pa.array([now_us] * rows, pa.timestamp("us", "UTC")),
         "timestampType": pa.array([0] * rows, pa.int32()),
     }
-    return pa.RecordBatch.from_pydict({name: values[name] for name in names})
+    return pa.RecordBatch.from_pydict(columns)
 
 
-def rows_a_second(columns: str, arrow_rows: int) -> float:
+def rows_a_second() -> float:
     """Run a query of a few batches; return the median of its rows a second."""
     spark = SparkSession.builder.master("local[2]").appName("constant").getOrCreate()
     spark.dataSource.register(ConstantSource)
-    reader = spark.readStream.format("constant").option("columns", columns)
-    rows = reader.option("arrowRows", str(arrow_rows)).load()
+    rows = spark.readStream.format("constant").load()
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = rows.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.start()
@@ -117,15 +98,5 @@ def rows_a_second(columns: str, arrow_rows: int) -> float:
     return float(ROWS_A_BATCH / median(took_ms) * 1_000)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    every = source_columns(include_headers=False).names
-    parser.add_argument("--columns", default=",".join(every), metavar="NAMES")
-    parser.add_argument("--arrow-rows", type=int, default=50_000, metavar="N")
-    options = parser.parse_args()
-    print(f"{rows_a_second(options.columns, options.arrow_rows):,.0f} rows/s")
-
-
 if __name__ == "__main__":
-    main()
+    print(f"{rows_a_second():,.0f} rows/s")
