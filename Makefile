@@ -1,6 +1,6 @@
 # Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test check docs changelog test-compat long bench bench-peers sim mutants lock clean fresh
+.PHONY: help demo quick test check docs changelog test-compat durations long bench bench-peers sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
@@ -10,6 +10,8 @@ TESTS ?=
 WORKERS ?= 3
 PY := .venv/bin/python
 READY := .venv/.ready
+# a run of a whole lane is recorded
+LANE = $(if $(TESTS)$(ARGS),,--lane=$@)
 UNITS := tests/assign tests/columns tests/coord tests/drive tests/member tests/node tests/security tests/store tests/streams tests/wire $(wildcard tests/test_*.py)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
@@ -28,20 +30,24 @@ quick: $(READY) ## the rooms that start no process, with a tenth of the examples
 	@$(PY) -m pytest --numprocesses=2 --hypothesis-profile=quick $(or $(TESTS),$(UNITS) --ignore=tests/wire/test_oracles.py) $(ARGS)
 
 test: $(READY) ## every test but those against foreign clients and brokers (WORKERS=0: in one process)
-	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(or $(TESTS),tests) --ignore=tests/compat --ignore=tests/kafka $(ARGS)
+	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(LANE) $(or $(TESTS),tests) --ignore=tests/compat --ignore=tests/kafka $(ARGS)
 
 check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(PY) -m pytest tests/test_tidy.py
+	$(PY) -m tools.durations --check
 
 docs: $(READY) ## the site, into docs-out; every warning is a failure
 	@$(PY) -m tools.pages
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 test-compat: $(READY) ## foreign clients against our broker, and us against a real Apache Kafka
-	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(or $(TESTS),tests/compat tests/kafka) $(ARGS)
+	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(LANE) $(or $(TESTS),tests/compat tests/kafka) $(ARGS)
+
+durations: $(READY) ## the longest tests of the last runs, and sums by directory (ARGS="--check": against tests/durations.toml)
+	@$(PY) -m tools.durations $(ARGS)
 
 changelog: $(READY) ## print the draft of the next release's changelog
 	@$(PY) -m towncrier build --draft --version "$(or $(VERSION),the next release)"

@@ -10,10 +10,20 @@ from typing import Any, NoReturn
 import pytest
 
 from apportion.client.cluster import Cluster
-from tests import profiles, units
+from tests import durations, profiles, units
 from tests.spark.spark_home import installed_spark, make_quick_home
 
 profiles.register()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options of our own."""
+    durations.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record the durations of a run that names its lane."""
+    durations.register(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,98 @@
+"""How long each test of a lane took, and what else the machine did meanwhile.
+
+`pytest --lane=NAME` keeps the seconds of every set-up, call and tear-down in
+`bench-out/durations.json`, where each lane has the record of its last run. `make durations` prints
+them; `make check` compares their sums with `tests/durations.toml`.
+"""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / "bench-out" / "durations.json"
+PHASES = ("setup", "call", "teardown")
+LOAD_INTERVAL_S = 5.0
+
+Lane = dict[str, Any]
+"""The record of one run: `commit`, `seconds` (of the run), `workers`, `load` (the machine's load
+average `before` the run, its `mean` and `most` during it), `tests` (node id -> seconds of PHASES).
+"""
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """Declare `--lane`."""
+    parser.addoption(
+        "--lane",
+        metavar="NAME",
+        help="keep the durations of this run in bench-out/durations.json, under NAME",
+    )
+
+
+def register(config: pytest.Config) -> None:
+    """Record this run if it has a lane. Only the controller of several workers records."""
+    lane = config.getoption("--lane")
+    if lane and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(lane, RECORD), "apportion-durations")
+
+
+def read_record(path: Path = RECORD) -> dict[str, Lane]:
+    """Return lane -> record of its last run; empty where nothing has been recorded."""
+    lanes: dict[str, Lane] = json.loads(path.read_text()) if path.exists() else {}
+    return lanes
+
+
+class Recorder:
+    """The pytest plugin that records one run."""
+
+    def __init__(self, lane: str, path: Path) -> None:
+        self.lane, self.path = lane, path
+        self.tests: dict[str, list[float]] = {}
+        self.loads: list[float] = [os.getloadavg()[0]]
+        self.started = self.looked = time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add the seconds of one phase of one test."""
+        seconds = self.tests.setdefault(report.nodeid, [0.0] * len(PHASES))
+        seconds[PHASES.index(report.when or "call")] += round(report.duration, 3)
+        now = time.monotonic()
+        if now - self.looked >= LOAD_INTERVAL_S:
+            self.looked = now
+            self.loads.append(os.getloadavg()[0])
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Put the record of this run in the place of the lane's last one."""
+        if not self.tests:
+            return
+        during = self.loads[1:] or self.loads
+        lane: Lane = {
+            "commit": _commit(),
+            "seconds": round(time.monotonic() - self.started, 1),
+            "workers": int(getattr(session.config.option, "numprocesses", 0) or 1),
+            "load": {
+                "before": round(self.loads[0], 2),
+                "mean": round(sum(during) / len(during), 2),
+                "most": round(max(during), 2),
+            },
+            "tests": dict(sorted(self.tests.items())),
+        }
+        self.path.parent.mkdir(exist_ok=True)
+        draft = self.path.with_suffix(".new")
+        draft.write_text(json.dumps(read_record(self.path) | {self.lane: lane}, indent=0) + "\n")
+        draft.replace(self.path)
+
+
+def _commit() -> str:
+    """Return the commit that is checked out, with a `+` where files differ from it."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    is_changed = bool(git("status", "--porcelain", "--untracked-files=no"))
+    return git("rev-parse", "--short=12", "HEAD") + "+" * is_changed

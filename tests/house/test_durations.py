@@ -1,0 +1,96 @@
+"""tests/durations.py and tools/durations.py: what a run took is kept by lane, and growth is a
+decision.
+"""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tools import durations
+
+from tests.durations import Recorder, read_record
+
+
+def record_run(path: Path, lane: str, phases: list[tuple[str, str, float]]) -> None:
+    """Record a run with these (node id, phase, seconds)."""
+    recorder = Recorder(lane, path)
+    for nodeid, phase, seconds in phases:
+        report: Any = SimpleNamespace(nodeid=nodeid, when=phase, duration=seconds)
+        recorder.pytest_runtest_logreport(report)
+    session: Any = SimpleNamespace(config=SimpleNamespace(option=SimpleNamespace(numprocesses=3)))
+    recorder.pytest_sessionfinish(session)
+
+
+def lane_of(before: float, tests: dict[str, list[float]]) -> dict[str, Any]:
+    """The record of a run that began at that load."""
+    load = {"before": before, "mean": 1.0, "most": 2.0}
+    return {"commit": "c0ffee", "seconds": 9.0, "workers": 3, "load": load, "tests": tests}
+
+
+LANES = {
+    "test": lane_of(
+        0.2,
+        {
+            "tests/coord/test_a.py::test_b": [1.0, 2.0, 0.5],
+            "tests/coord/test_a.py::test_c[1/2-[x]]": [0.0, 4.0, 0.0],
+            "tests/test_topics.py::test_d": [0.0, 0.1, 0.0],
+        },
+    ),
+    "busy": lane_of(5.0, {"tests/kafka/test_e.py::test_f": [20.0, 30.0, 0.0]}),
+}
+
+
+def test_a_record_has_the_phases_of_each_test_and_the_last_run_of_each_lane(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "out" / "durations.json"
+    name = "tests/a/test_a.py::test_b"
+    record_run(path, "test", [(name, "call", 9.0)])
+    record_run(path, "compat", [(name, "setup", 1.0)])
+    record_run(path, "test", [(name, "setup", 1.5), (name, "call", 2.0), (name, "call", 0.25)])
+    record_run(path, "test", [])
+    lanes = read_record(path)
+    assert {lane: record["tests"] for lane, record in lanes.items()} == {
+        "test": {name: [1.5, 2.25, 0.0]},
+        "compat": {name: [1.0, 0.0, 0.0]},
+    }
+    assert lanes["test"]["workers"] == 3
+    assert sorted(lanes["test"]["load"]) == ["before", "mean", "most"]
+
+
+def test_seconds_are_summed_by_directory_and_the_longest_phases_come_first() -> None:
+    assert durations.sums_by_directory(LANES["test"]) == {"tests/coord": 7.5, "tests": 0.1}
+    assert durations.longest(LANES, 2) == [
+        (30.0, "call", "busy", "tests/kafka/test_e.py::test_f"),
+        (20.0, "setup", "busy", "tests/kafka/test_e.py::test_f"),
+    ]
+
+
+def test_a_directory_over_its_row_or_without_one_is_a_fault_unless_the_machine_was_busy() -> None:
+    assert list(durations.faults(LANES, {"test": {"tests/coord": 7.0}})) == [
+        "test: tests/coord took 8 s, its row allows 7",
+        "test: tests took 0 s and has no row",
+    ]
+    assert list(durations.faults(LANES, {"test": {"tests/coord": 8.0, "tests": 1.0}})) == []
+
+
+def test_the_command_prints_what_is_recorded_and_says_what_it_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = tmp_path / "durations.json"
+    assert durations.main(["--record", str(record)]) == 0
+    assert "nothing is recorded" in capsys.readouterr().out
+    record.write_text(json.dumps(LANES))
+    assert durations.main(["--record", str(record), "--longest", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "tests/coord/test_a.py::test_c[1/2-[x]]" in shown
+    assert "test_b" not in shown
+    assert durations.check(LANES, {"test": {"tests/coord": 8.0}}) == 1
+    said = capsys.readouterr()
+    assert said.out == (
+        "durations: compared test\n"
+        "durations: busy was recorded beside other work (load 5.0), not compared\n"
+    )
+    assert said.err == "durations: test: tests took 0 s and has no row (tests/durations.toml)\n"

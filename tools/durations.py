@@ -1,0 +1,124 @@
+"""`make durations`: where the time of the tests goes, as `tests/durations.py` has recorded it.
+
+Prints the longest set-ups, calls and tear-downs, and the sums by directory and lane. `--check`
+compares the sums with `tests/durations.toml`, so that growth is a decision: who adds to a directory
+raises its row in the same commit, or makes something else quicker. A lane that was recorded beside
+other work, or not at all, is not compared, and the command says so.
+"""
+
+import argparse
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.durations import PHASES, RECORD, ROOT, Lane, read_record
+
+RATCHET = ROOT / "tests" / "durations.toml"
+IDLE = 1.0
+"""The load average before a run up to which its seconds count as those of an idle machine."""
+
+Sums = dict[str, float]
+
+
+def directory_of(nodeid: str) -> str:
+    """Return the directory below tests/ that a test belongs to; `tests` for a file right there."""
+    parts = nodeid.partition("::")[0].split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+
+
+def sums_by_directory(lane: Lane) -> Sums:
+    """Return directory -> seconds of all its tests in the run, the longest first."""
+    sums: Counter[str] = Counter()
+    for nodeid, seconds in lane["tests"].items():
+        sums[directory_of(nodeid)] += sum(seconds)
+    return dict(sums.most_common())
+
+
+def longest(lanes: Mapping[str, Lane], count: int) -> list[tuple[float, str, str, str]]:
+    """Return the longest phases of all lanes, as (seconds, phase, lane, node id)."""
+    phases = (
+        (seconds, phase, name, nodeid)
+        for name, lane in lanes.items()
+        for nodeid, of_test in lane["tests"].items()
+        for phase, seconds in zip(PHASES, of_test, strict=True)
+    )
+    return sorted(phases, reverse=True)[:count]
+
+
+def faults(lanes: Mapping[str, Lane], allowed: Mapping[str, Sums]) -> Iterator[str]:
+    """Yield the directories that took longer than their row, and those without a row."""
+    for name, lane in lanes.items():
+        if lane["load"]["before"] > IDLE:
+            continue
+        for directory, seconds in sums_by_directory(lane).items():
+            row = allowed.get(name, {}).get(directory)
+            if row is None:
+                yield f"{name}: {directory} took {seconds:.0f} s and has no row"
+            elif seconds > row:
+                yield f"{name}: {directory} took {seconds:.0f} s, its row allows {row:.0f}"
+
+
+def check(lanes: Mapping[str, Lane], allowed: Mapping[str, Sums]) -> int:
+    """Print what is over its row, and which lanes could not be compared. Return the exit code."""
+    busy = [name for name, lane in lanes.items() if lane["load"]["before"] > IDLE]
+    compared = [name for name in lanes if name not in busy]
+    print(f"durations: compared {', '.join(compared) or 'no lane (none was recorded when idle)'}")
+    for name in busy:
+        load = lanes[name]["load"]["before"]
+        print(f"durations: {name} was recorded beside other work (load {load}), not compared")
+    found = list(faults(lanes, allowed))
+    for fault in found:
+        print(f"durations: {fault} ({RATCHET.relative_to(ROOT)})", file=sys.stderr)
+    return 1 if found else 0
+
+
+def show(lanes: Mapping[str, Lane], count: int, console: Console) -> None:
+    """Print the runs, the sums by directory and the longest phases."""
+    table = Table("lane", "commit", "seconds", "workers", "load before", "mean", "most", "tests")
+    for name, lane in lanes.items():
+        load = lane["load"]
+        table.add_row(
+            *(name, lane["commit"], f"{lane['seconds']:.0f}", str(lane["workers"])),
+            *(str(load[key]) for key in ("before", "mean", "most")),
+            str(len(lane["tests"])),
+        )
+    console.print(table)
+    sums = Table("directory", *lanes, title="seconds of all set-ups, calls and tear-downs")
+    by_lane = {name: sums_by_directory(lane) for name, lane in lanes.items()}
+    for directory in sorted({each for of_lane in by_lane.values() for each in of_lane}):
+        cells = (of_lane.get(directory) for of_lane in by_lane.values())
+        sums.add_row(directory, *("" if cell is None else f"{cell:.0f}" for cell in cells))
+    console.print(sums)
+    phases = Table("seconds", "phase", "lane", "test", title=f"the {count} longest")
+    for seconds, phase, name, nodeid in longest(lanes, count):
+        phases.add_row(f"{seconds:.1f}", phase, name, nodeid)
+    console.print(phases)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the record or check it. Return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="make durations ARGS=...", description=(__doc__ or "").split("\n\n")[0]
+    )
+    parser.add_argument("--check", action="store_true", help="compare with tests/durations.toml")
+    parser.add_argument("--longest", type=int, default=40, help="how many rows (40)")
+    parser.add_argument("--record", type=Path, default=RECORD, help="another durations.json")
+    options = parser.parse_args(arguments)
+    lanes = read_record(options.record)
+    if options.check:
+        return check(lanes, tomllib.loads(RATCHET.read_text()))
+    if not lanes:
+        print(f"durations: nothing is recorded in {options.record}; `make test` records its run")
+        return 0
+    width = None if sys.stdout.isatty() else 160
+    show(lanes, options.longest, Console(width=width, markup=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
