@@ -59,7 +59,7 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the seconds of one phase of one test."""
         seconds = self.tests.setdefault(report.nodeid, [0.0] * len(PHASES))
-        seconds[PHASES.index(report.when or "call")] += round(report.duration, 3)
+        seconds[PHASES.index(report.when)] += round(report.duration, 3)
         now = time.monotonic()
         if now - self.looked >= LOAD_INTERVAL_S:
             self.looked = now
