@@ -1,6 +1,6 @@
-# Everything a contributor types. demo, test, check, test-compat and bench do all their own set-up in .venv.
+# Everything a contributor types. Each target does all its own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test check docs changelog test-compat durations long bench bench-peers sim mutants lock clean fresh
+.PHONY: help set-up demo quick test lanes all check docs changelog durations long bench bench-peers sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 BROKER ?= embedded
@@ -10,8 +10,9 @@ TESTS ?=
 WORKERS ?= 3
 PY := .venv/bin/python
 READY := .venv/.ready
-# a run of a whole lane is recorded
-LANE = $(if $(TESTS)$(ARGS),,--lane=$@)
+LANES ?= $(error name the lanes, such as LANES=kafka,streams; tests/lanes.py has them)
+PROFILE ?= test
+PYTEST = $(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) --hypothesis-profile=$(PROFILE)
 UNITS := tests/assign tests/columns tests/coord tests/drive tests/member tests/node tests/security tests/store tests/streams tests/wire $(wildcard tests/test_*.py)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
@@ -19,6 +20,8 @@ PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --qui
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
+
+set-up: $(READY)
 
 $(READY): requirements.lock pyproject.toml tools/set_up.sh
 	@bash tools/set_up.sh
@@ -29,8 +32,14 @@ demo: $(READY) ## real flights through Spark applications that share one consume
 quick: $(READY) ## the rooms that start no process, with a tenth of the examples of each property: a contributor's inner loop
 	@$(PY) -m pytest --numprocesses=2 --hypothesis-profile=quick $(or $(TESTS),$(UNITS) --ignore=tests/wire/test_oracles.py) $(ARGS)
 
-test: $(READY) ## every test but those against foreign clients and brokers (WORKERS=0: in one process)
-	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(LANE) $(or $(TESTS),tests) --ignore=tests/compat --ignore=tests/kafka $(ARGS)
+test: $(READY) ## every test but the slow lanes (TESTS=tests/kafka/test_versions.py: these, whatever their lane; WORKERS=0: in one process)
+	@$(PYTEST) $(or $(TESTS),--lane=test) $(ARGS)
+
+lanes: $(READY) ## slow lanes, by name (LANES=kafka,streams): foreign clients, a real Kafka, other Sparks, long stories; tests/lanes.py
+	@$(PYTEST) --lane=$(LANES) $(ARGS)
+
+all: $(READY) ## everything: check, docs, every lane with all examples, every search; notes the commit in tests/whole_run.toml
+	@$(PY) -m tools.ci --all $(ARGS)
 
 check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m ruff check .
@@ -42,9 +51,6 @@ check: $(READY) ## lint, format, types, and the laws of the house
 docs: $(READY) ## the site, into docs-out; every warning is a failure
 	@$(PY) -m tools.pages
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
-
-test-compat: $(READY) ## foreign clients against our broker, and us against a real Apache Kafka
-	@$(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) $(LANE) $(or $(TESTS),tests/compat tests/kafka) $(ARGS)
 
 durations: $(READY) ## the longest tests of the last runs, and sums by directory (ARGS="--check": against tests/durations.toml)
 	@$(PY) -m tools.durations $(ARGS)

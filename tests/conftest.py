@@ -5,12 +5,13 @@ machine, and say so when it is missing.
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from apportion.client.cluster import Cluster
-from tests import durations, profiles, units
+from tests import durations, lanes, profiles, units
 from tests.spark.spark_home import installed_spark, make_quick_home
 
 profiles.register()
@@ -18,18 +19,29 @@ profiles.register()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options of our own."""
-    durations.add_option(parser)
+    lanes.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record the durations of a run that names its lane."""
-    durations.register(config)
+    """Record the durations of a run that names its lanes."""
+    if lanes.chosen(config):
+        durations.register(config)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Scale the properties to the profile, and let the tests that wait longest begin first. A
-    search has no time limit.
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files that hold no test of the chosen lanes."""
+    names = lanes.chosen(config)
+    if not names or not collection_path.name.startswith("test_"):
+        return None
+    file = collection_path.relative_to(lanes.ROOT).as_posix()
+    return None if lanes.may_hold(file, names) else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the chosen lanes, scale the properties to the profile, and let the tests
+    that wait longest begin first. A search has no time limit.
     """
+    lanes.select(config, items)
     profiles.scale(items)
     if profiles.is_search():
         for item in items:

@@ -1,6 +1,6 @@
 """How long each test of a lane took, and what else the machine did meanwhile.
 
-`pytest --lane=NAME` keeps the seconds of every set-up, call and tear-down in
+A run of lanes (`tests/lanes.py`) keeps the seconds of every set-up, call and tear-down in
 `bench-out/durations.json`, where each lane has the record of its last run. `make durations` prints
 them; `make check` compares their sums with `tests/durations.toml`.
 """
@@ -14,31 +14,24 @@ from typing import Any
 
 import pytest
 
+from tests.lanes import lane_of
+
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "bench-out" / "durations.json"
 PHASES = ("setup", "call", "teardown")
 LOAD_INTERVAL_S = 5.0
 
 Lane = dict[str, Any]
-"""The record of one run: `commit`, `seconds` (of the run), `workers`, `load` (the machine's load
-average `before` the run, its `mean` and `most` during it), `tests` (node id -> seconds of PHASES).
+"""The record of a lane in one run: `commit`, `seconds` (of the run, which may have played other
+lanes, too), `workers`, `load` (the machine's load average `before` the run, its `mean` and `most`
+during it), `tests` (node id -> seconds of PHASES).
 """
 
 
-def add_option(parser: pytest.Parser) -> None:
-    """Declare `--lane`."""
-    parser.addoption(
-        "--lane",
-        metavar="NAME",
-        help="keep the durations of this run in bench-out/durations.json, under NAME",
-    )
-
-
 def register(config: pytest.Config) -> None:
-    """Record this run if it has a lane. Only the controller of several workers records."""
-    lane = config.getoption("--lane")
-    if lane and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Recorder(lane, RECORD), "apportion-durations")
+    """Record this run. Only the controller of several workers records."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(RECORD), "apportion-durations")
 
 
 def read_record(path: Path = RECORD) -> dict[str, Lane]:
@@ -50,8 +43,8 @@ def read_record(path: Path = RECORD) -> dict[str, Lane]:
 class Recorder:
     """The pytest plugin that records one run."""
 
-    def __init__(self, lane: str, path: Path) -> None:
-        self.lane, self.path = lane, path
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.tests: dict[str, list[float]] = {}
         self.loads: list[float] = [os.getloadavg()[0]]
         self.started = self.looked = time.monotonic()
@@ -66,11 +59,9 @@ class Recorder:
             self.loads.append(os.getloadavg()[0])
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Put the record of this run in the place of the lane's last one."""
-        if not self.tests:
-            return
+        """Put what was recorded in the place of the last record of each lane."""
         during = self.loads[1:] or self.loads
-        lane: Lane = {
+        run = {
             "commit": _commit(),
             "seconds": round(time.monotonic() - self.started, 1),
             "workers": int(getattr(session.config.option, "numprocesses", 0) or 1),
@@ -79,12 +70,15 @@ class Recorder:
                 "mean": round(sum(during) / len(during), 2),
                 "most": round(max(during), 2),
             },
-            "tests": dict(sorted(self.tests.items())),
         }
-        self.path.parent.mkdir(exist_ok=True)
-        draft = self.path.with_suffix(".new")
-        draft.write_text(json.dumps(read_record(self.path) | {self.lane: lane}, indent=0) + "\n")
-        draft.replace(self.path)
+        lanes: dict[str, Lane] = {}
+        for nodeid, seconds in sorted(self.tests.items()):
+            lanes.setdefault(lane_of(nodeid), {**run, "tests": {}})["tests"][nodeid] = seconds
+        if lanes:
+            self.path.parent.mkdir(exist_ok=True)
+            draft = self.path.with_suffix(".new")
+            draft.write_text(json.dumps(read_record(self.path) | lanes, indent=0) + "\n")
+            draft.replace(self.path)
 
 
 def _commit() -> str:

@@ -296,25 +296,38 @@ def function_lengths(path: str, tree: ast.Module) -> dict[str, int]:
     return long
 
 
-def import_circles(modules: list[tuple[str, ast.Module]]) -> list[list[str]]:
-    """Return the groups of modules that import each other, in circles of any length, TYPE_CHECKING
-    included (Tarjan).
+def import_arrows(
+    modules: list[tuple[str, ast.Module]], package: str = "apportion"
+) -> dict[str, list[str]]:
+    """Return path -> the paths among these modules of `package` that it imports, TYPE_CHECKING
+    included.
     """
     names = {
-        "apportion." + path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path
+        f"{package}." + path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path
         for path, _ in modules
     }
     arrows: dict[str, list[str]] = {path: [] for path, _ in modules}
     for path, tree in modules:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                whole = [f"{node.module}.{alias.name}" for alias in node.names]
-                imported = [
-                    names[each] if each in names else names.get(node.module) for each in whole
-                ]
-                arrows[path] += [each for each in imported if each is not None and each != path]
-            elif isinstance(node, ast.Import):
-                arrows[path] += [names[alias.name] for alias in node.names if alias.name in names]
+        arrows[path] += [each for each in imported_among(names, tree) if each != path]
+    return arrows
+
+
+def imported_among(names: dict[str, str], tree: ast.Module) -> Iterator[str]:
+    """Yield the paths of the modules that this syntax imports; names: dotted name -> path."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            imported = [names[each] if each in names else names.get(node.module) for each in whole]
+            yield from (each for each in imported if each is not None)
+        elif isinstance(node, ast.Import):
+            yield from (names[alias.name] for alias in node.names if alias.name in names)
+
+
+def import_circles(modules: list[tuple[str, ast.Module]]) -> list[list[str]]:
+    """Return the groups of modules that import each other, in circles of any length, TYPE_CHECKING
+    included (Tarjan).
+    """
+    arrows = import_arrows(modules)
     circles: list[list[str]] = []
     index: dict[str, int] = {}
     low: dict[str, int] = {}

@@ -1,9 +1,11 @@
 """How long properties search: Hypothesis profiles that scale the number of examples that each
 property asks for.
 
-`ci` is the default and takes the numbers as they are written. `quick` is for a contributor's inner
-loop, `long` for a search that nobody waits for. Choose one with Hypothesis' own option: `pytest
---hypothesis-profile=long`.
+`all` takes the numbers as they are written. `test` is the default and takes three tenths of them,
+but for the codecs and the store; `quick` is for a contributor's inner loop. These three draw the
+same examples whenever they run, so that the result of a run follows from the commit alone. `long`
+is for a search that nobody waits for, from fresh entropy. Choose one with Hypothesis' own option:
+`pytest --hypothesis-profile=long`.
 """
 
 import os
@@ -14,8 +16,12 @@ from unittest import TestCase
 import pytest
 from hypothesis import HealthCheck, settings
 
-SHARES = {"quick": 0.1, "ci": 1.0, "long": 20.0}
+SHARES = {"quick": 0.1, "test": 0.3, "all": 1.0, "long": 20.0}
 """Profile -> how many of the examples that a property asks for are tried."""
+ALWAYS_WHOLE = ("tests/store/", "tests/wire/")
+"""Beginnings of the tests of which `test` takes no fewer: bytes of others and of the disk, where a
+rare value breaks what no other test looks at.
+"""
 LEAST_EXAMPLES = 5
 # where Hypothesis keeps the settings of a function; its own pytest plugin writes there
 INNER = "_hypothesis_internal_use_settings"
@@ -35,16 +41,17 @@ def is_search() -> bool:
 
 
 def register() -> None:
-    """Register the profiles and load `ci`; Hypothesis' pytest plugin loads another one later if it
-    is asked to.
+    """Register the profiles and load `test`; Hypothesis' pytest plugin loads another one later if
+    it is asked to.
     """
     # how long an example takes, or takes to be drawn, says how busy the machine is
-    settings.register_profile(
-        "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-    )
-    settings.register_profile("quick", settings.get_profile("ci"))
-    settings.register_profile("long", settings.get_profile("ci"))
-    settings.load_profile("ci")
+    common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+    for name in SHARES:
+        if name == "long":
+            settings.register_profile(name, common, derandomize=False)
+        else:
+            settings.register_profile(name, common, derandomize=True, database=None)
+    settings.load_profile("test")
 
 
 def scaled(given: settings, share: float) -> settings:
@@ -60,21 +67,26 @@ def scaled(given: settings, share: float) -> settings:
 
 
 def scaled_now(given: settings) -> settings:
-    """Return these settings as the loaded profile scales them: for a property that a test makes
-    while it runs.
+    """Return these settings as the loaded profile scales them: for the property of a codec that a
+    test makes while it runs.
     """
-    return scaled(given, SHARES.get(settings.get_current_profile_name(), 1.0))
+    return scaled(given, 1.0 if settings.get_current_profile_name() == "test" else _share())
 
 
 def scale(items: Iterable[pytest.Item]) -> None:
     """Give each collected property the number of examples of the loaded profile."""
-    share = SHARES.get(settings.get_current_profile_name(), 1.0)
-    if share == 1.0:
-        return
+    profile, share = settings.get_current_profile_name(), _share()
     for owner, name in dict.fromkeys(
-        attribute for item in items if (attribute := settings_attribute(item))
+        attribute
+        for item in items
+        if not (profile == "test" and item.nodeid.startswith(ALWAYS_WHOLE))
+        if (attribute := settings_attribute(item))
     ):
         setattr(owner, name, scaled(getattr(owner, name), share))
+
+
+def _share() -> float:
+    return SHARES.get(settings.get_current_profile_name(), 1.0)
 
 
 def settings_attribute(item: pytest.Item) -> tuple[Any, str] | None:

@@ -13,9 +13,9 @@ from tools import durations
 from tests.durations import Recorder, read_record
 
 
-def record_run(path: Path, lane: str, phases: list[tuple[str, str, float]]) -> None:
+def record_run(path: Path, phases: list[tuple[str, str, float]]) -> None:
     """Record a run with these (node id, phase, seconds)."""
-    recorder = Recorder(lane, path)
+    recorder = Recorder(path)
     for nodeid, phase, seconds in phases:
         report: Any = SimpleNamespace(nodeid=nodeid, when=phase, duration=seconds)
         recorder.pytest_runtest_logreport(report)
@@ -46,15 +46,14 @@ def test_a_record_has_the_phases_of_each_test_and_the_last_run_of_each_lane(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "out" / "durations.json"
-    name = "tests/a/test_a.py::test_b"
-    record_run(path, "test", [(name, "call", 9.0)])
-    record_run(path, "compat", [(name, "setup", 1.0)])
-    record_run(path, "test", [(name, "setup", 1.5), (name, "call", 2.0), (name, "call", 0.25)])
-    record_run(path, "test", [])
+    name, slow = "tests/coord/test_a.py::test_b", "tests/compat/test_kill.py::test_c"
+    record_run(path, [(name, "call", 9.0), (slow, "setup", 1.0)])
+    record_run(path, [(name, "setup", 1.5), (name, "call", 2.0), (name, "call", 0.25)])
+    record_run(path, [])
     lanes = read_record(path)
     assert {lane: record["tests"] for lane, record in lanes.items()} == {
         "test": {name: [1.5, 2.25, 0.0]},
-        "compat": {name: [1.0, 0.0, 0.0]},
+        "kills": {slow: [1.0, 0.0, 0.0]},
     }
     assert lanes["test"]["workers"] == 3
     assert sorted(lanes["test"]["load"]) == ["before", "mean", "most"]

@@ -1,4 +1,4 @@
-"""tests/profiles.py: a profile changes how many examples each property tries, and `ci` changes
+"""tests/profiles.py: a profile changes how many examples each property tries, and `all` changes
 nothing.
 """
 
@@ -15,7 +15,8 @@ from tests import profiles
 
 
 @pytest.fixture(
-    params=[("quick", 4, 10), ("ci", 40, 100), ("long", 800, 2_000)], ids=lambda row: row[0]
+    params=[("quick", 4, 10), ("test", 12, 30), ("all", 40, 100), ("long", 800, 2_000)],
+    ids=lambda row: row[0],
 )
 def profile(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
     """A loaded profile, and what is left in it of forty and of a hundred examples."""
@@ -34,16 +35,18 @@ def test_a_profile_scales_the_examples_of_a_property(profile: tuple[int, int]) -
         tried.append(number)
 
     # a test with parameters is collected once for each of them
-    again: Any = SimpleNamespace(obj=is_tried, cls=None)
+    again: Any = SimpleNamespace(obj=is_tried, cls=None, nodeid="tests/coord/test_a.py")
     profiles.scale([again, again])
     is_tried()
     assert len(tried) == profile[1]
 
 
-def test_a_profile_scales_a_property_that_a_test_makes_while_it_runs(
+def test_a_profile_scales_a_codecs_property_that_a_test_makes_while_it_runs(
     profile: tuple[int, int],
 ) -> None:
-    assert profiles.scaled_now(settings(max_examples=100)).max_examples == profile[1]
+    is_test = settings.get_current_profile_name() == "test"
+    expected = 100 if is_test else profile[1]
+    assert profiles.scaled_now(settings(max_examples=100)).max_examples == expected
 
 
 def test_a_profile_scales_the_runs_of_a_state_machine(profile: tuple[int, int]) -> None:
@@ -53,7 +56,9 @@ def test_a_profile_scales_the_runs_of_a_state_machine(profile: tuple[int, int]) 
             pass
 
     Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=7)
-    item: Any = SimpleNamespace(obj=Machine.TestCase.runTest, cls=Machine.TestCase)
+    item: Any = SimpleNamespace(
+        obj=Machine.TestCase.runTest, cls=Machine.TestCase, nodeid="tests/coord/test_a.py"
+    )
     profiles.scale([item])
     scaled_settings = Machine.TestCase.settings
     assert (scaled_settings.max_examples, scaled_settings.stateful_step_count) == (
@@ -70,3 +75,23 @@ def test_a_property_that_asks_for_few_examples_keeps_them() -> None:
         5,
         50,
     ]
+
+
+@pytest.mark.parametrize(("home", "examples"), [("coord", 30), ("wire", 100), ("store", 100)])
+def test_codecs_and_the_store_keep_all_examples_in_make_test(home: str, examples: int) -> None:
+    @settings(max_examples=100)
+    @given(st.integers())
+    def law(number: int) -> None: ...
+
+    item: Any = SimpleNamespace(obj=law, cls=None, nodeid=f"tests/{home}/test_a.py::law")
+    before = settings.get_current_profile_name()
+    settings.load_profile("test")
+    profiles.scale([item])
+    settings.load_profile(before)
+    scaled: Any = getattr(law, profiles.INNER)
+    assert scaled.max_examples == examples
+
+
+def test_every_profile_but_the_search_draws_the_same_examples_each_time() -> None:
+    fresh = {name: not settings.get_profile(name).derandomize for name in profiles.SHARES}
+    assert fresh == {"quick": False, "test": False, "all": False, "long": True}

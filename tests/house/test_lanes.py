@@ -1,0 +1,203 @@
+"""tests/lanes.py, tests/touched.py and tools/ci.py: every test has one lane, three draws run
+everything, and what a run leaves out is named.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools import ci
+from tools.long import SEARCHES
+
+from tests import touched
+from tests.lanes import (
+    BY_NAME,
+    LANES,
+    QUARANTINE,
+    ROOT,
+    TEST,
+    THIRDS,
+    drawn,
+    lane_of,
+    may_hold,
+    quarantined,
+    seed_of,
+    third_of,
+)
+
+COMMITS = [f"{number:08x}{'5' * 32}" for number in (3, 7, 11)]
+"""Commits of three different draws."""
+
+
+def test_the_longest_row_decides_the_lane_of_a_test() -> None:
+    assert [
+        lane_of(f"tests/{test}::test_a")
+        for test in (
+            "compat/test_clients.py",
+            "compat/test_kill.py",
+            "kafka/test_versions.py",
+            "coord/test_guards.py",
+        )
+    ] == ["clients", "kills", "kafka", TEST]
+    assert may_hold("tests/compat/test_kill.py", ["kills", TEST])
+    assert not may_hold("tests/compat/test_kill.py", ["clients", TEST])
+    assert may_hold("tests/coord/test_guards.py", [TEST])
+
+
+def test_every_row_names_tests_searches_and_code_that_there_are() -> None:
+    files = [file.relative_to(ROOT).as_posix() for file in (ROOT / "tests").rglob("*.py")]
+    wrong = [
+        row
+        for lane in LANES
+        for row in lane.tests
+        if not any(f"{file}::".startswith(row.partition("::")[0]) for file in files)
+    ]
+    wrong += [
+        path
+        for lane in LANES
+        for path in lane.proves
+        if not (ROOT / "src" / "apportion" / path).exists()
+    ]
+    assert wrong == []
+    assert sorted(each for lane in LANES for each in lane.searches) == sorted(
+        search.name for search in SEARCHES if search.sample
+    )
+
+
+def test_commits_of_three_different_draws_run_every_lane() -> None:
+    thirds = [third_of(commit) for commit in COMMITS]
+    assert sorted(thirds) == list(range(THIRDS))
+    assert sorted(lane for third in thirds for lane in drawn(third)) == sorted(BY_NAME)
+    assert len({seed_of(commit) for commit in COMMITS}) == THIRDS
+
+
+def test_a_run_keeps_the_tests_of_its_lanes_alone() -> None:
+    tests = ["tests/house/test_lanes.py", "tests/house/test_changelog.py"]
+    seen = {}
+    for lane in (TEST, "house", "nobodys"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "--collect-only", f"--lane={lane}", *tests],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        seen[lane] = {*re.findall(r"^tests\S+\.py(?=:)", done.stdout, re.MULTILINE)}
+        last = done.stderr
+    assert seen == {TEST: {*tests[:1]}, "house": {*tests[1:]}, "nobodys": set()}
+    assert "--lane: there is no lane nobodys; there are test, " in last
+
+
+@pytest.mark.parametrize(
+    ("changed", "lanes"),
+    [
+        ("docs/spark.md", []),
+        ("src/apportion/node/authorization/table.py", ["acls"]),
+        ("tests/compat/test_kill.py", ["kills"]),
+        ("tests/compat/java/Members.java", ["clients", "java-clients", "java-migration"]),
+        ("src/apportion/store/log.py", ["kills"]),
+    ],
+)
+def test_a_change_touches_the_lanes_that_prove_or_import_it(changed: str, lanes: list[str]) -> None:
+    found = touched.touched_lanes([changed])
+    assert {*lanes} <= {*found}
+    assert {*found.values()} <= {changed}
+    assert len(found) < len(LANES) / 2
+
+
+def test_packages_and_what_every_test_imports_touch_every_lane_with_tests() -> None:
+    with_tests = [lane.name for lane in LANES if lane.tests]
+    assert [*touched.touched_lanes(["tests/conftest.py"])] == with_tests
+    assert [*touched.touched_lanes(["requirements.lock"])] == [*BY_NAME]
+
+
+def test_an_unknown_change_touches_every_lane() -> None:
+    assert touched.changed_since("0" * 40) is None
+    assert [*touched.touched_lanes(None)] == [*BY_NAME]
+
+
+def plan(**given: Any) -> ci.Plan:
+    """A plan of one drawn lane, one that is touched, and one with searches."""
+    names = ["kills", "acls", "mutants"]
+    known: dict[str, Any] = {
+        "commit": COMMITS[0],
+        "is_whole": False,
+        "drawn": ["kills", "mutants"],
+        "touched": {"acls": "src/apportion/node/authorization/table.py"},
+        "lanes": names,
+    }
+    return ci.Plan(**(known | given))
+
+
+def test_a_run_plays_check_docs_test_its_lanes_and_its_searches() -> None:
+    seed = f"ARGS=--sample --seed {seed_of(COMMITS[0])} --only mutants"
+    assert plan().steps() == [
+        ["make", "check"],
+        ["make", "docs"],
+        ["make", "test"],
+        ["make", "lanes", "LANES=kills,acls"],
+        ["make", "long", seed],
+    ]
+    assert plan(is_whole=True).steps()[2] == [
+        *("make", "lanes", "LANES=test,kills,acls", "PROFILE=all")
+    ]
+    assert plan(lanes=[]).steps() == [["make", "check"], ["make", "docs"], ["make", "test"]]
+
+
+def test_a_run_says_what_it_does_not_run() -> None:
+    left = [name for name in BY_NAME if name not in ("kills", "acls", "mutants")]
+    left += [f"{test} (in quarantine, {why})" for test, why in quarantined().items()]
+    assert plan().not_run == left
+    assert plan().summary()[-1] == f"NOT run: {', '.join(left)}"
+
+
+def test_the_plan_of_a_commit_is_its_draw_and_what_was_touched() -> None:
+    made = ci.plan_for(COMMITS[0], is_whole=False)
+    assert made.drawn == drawn(third_of(COMMITS[0]))
+    assert {*made.lanes} == {*made.drawn, *made.touched}
+    assert ci.plan_for(COMMITS[0], is_whole=True).lanes == [*BY_NAME]
+
+
+def test_every_step_is_run_and_those_that_failed_are_named(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    steps = [["false"], ["sh", "-c", "exit 3"], ["echo", "heard"]]
+    assert ci.play(steps) == ["false", "sh -c 'exit 3'"]
+    said = capfd.readouterr().out
+    assert "== sh -c 'exit 3': exit code 3 after 0 s" in said
+    assert "\nheard\n== echo heard: passed after 0 s" in said
+
+
+def test_the_result_of_a_run_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "bench-out" / "ci.json"
+    ci.keep(plan(), True, 1234.5, [], path)
+    assert json.loads(path.read_text()) == {
+        "commit": COMMITS[0],
+        "ok": True,
+        "seconds": 1234,
+        "drawn": ["kills", "mutants"],
+        "touched": {"acls": "src/apportion/node/authorization/table.py"},
+        "not_run": plan().not_run,
+        "failed": [],
+    }
+
+
+def test_a_whole_run_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "whole_run.toml"
+    path.write_text('# Why.\ncommit = "0"\n')
+    ci.note_whole_run(COMMITS[0], 99.6, path)
+    lines = path.read_text().splitlines()
+    assert lines[:2] == ["# Why.", f'commit = "{COMMITS[0][:12]}"']
+    assert lines[3:] == ["seconds = 100"]
+
+
+def test_a_quarantined_test_exists_and_has_its_log() -> None:
+    for row in tomllib.loads(QUARANTINE.read_text()).get("test", []):
+        file, _, name = row["test"].partition("::")
+        assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text()
+        assert row["log"].strip()
+        assert row["seen"].strip()

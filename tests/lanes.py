@@ -1,0 +1,305 @@
+"""The lanes: which tests everybody runs, and which are drawn.
+
+A test whose node id begins with a row of LANES is slow: it starts a foreign client, a real Kafka,
+another Spark, or tells a long story. Every other test belongs to `make test`. `.ci/run` plays all
+of `make test`, the lanes of one third, and the lanes that a change touches (`tests/touched.py`);
+the third follows from the hash of the commit, so three commits of different draws have run
+everything. `make all` plays every lane.
+
+`pytest --lane=A,B` keeps the tests of these lanes alone, records their durations, and leaves out
+what `tests/quarantine.toml` names. Without `--lane` pytest runs whatever it is given.
+"""
+
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+QUARANTINE = ROOT / "tests" / "quarantine.toml"
+TEST = "test"
+"""The name of the lane of everybody."""
+THIRDS = 3
+
+
+class Lane(NamedTuple):
+    """One slow lane.
+
+    third: the draw that has it. tests: beginnings of node ids; the longest of all lanes decides.
+    proves: the paths below src/apportion that it is the proof of, besides what its tests import; a
+    change there touches it. searches: rows of tools/long.py, played from the commit's seed.
+    """
+
+    name: str
+    third: int
+    sentence: str
+    tests: tuple[str, ...] = ()
+    proves: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
+
+
+LANES = (
+    Lane(
+        "clients",
+        0,
+        "clients that others wrote, on our broker",
+        ("tests/compat/",),
+        ("coord/", "node/", "server/", "wire/"),
+    ),
+    Lane(
+        "java-clients",
+        1,
+        "Kafka's own consumers and tools on our broker, and mixed with ours",
+        tuple(f"tests/compat/test_{name}.py" for name in ("java_clients", "java_tools")),
+        ("coord/", "node/", "wire/"),
+    ),
+    Lane(
+        "java-migration",
+        2,
+        "groups of Java's clients that migrate between the protocols, on our broker",
+        tuple(f"tests/compat/test_{name}.py" for name in ("java_migration", "mixed_groups")),
+        ("coord/", "wire/"),
+    ),
+    Lane(
+        "streams",
+        0,
+        "Kafka Streams on our broker, and our Streams members beside it",
+        (
+            "tests/compat/test_kafka_streams",
+            "tests/compat/test_streams",
+            "tests/kafka/test_streams",
+        ),
+        ("streams/", "member/streams/", "coord/classic/"),
+    ),
+    Lane(
+        "secured-clients",
+        1,
+        "TLS and SASL with clients that others wrote, and with a real Kafka",
+        (
+            "tests/compat/test_tls.py",
+            "tests/compat/test_secured_clients.py",
+            "tests/kafka/test_sasl",
+            "tests/kafka/test_scram",
+            "tests/kafka/test_secured_clients.py",
+        ),
+        ("security/", "server/", "client/"),
+    ),
+    Lane(
+        "acls",
+        2,
+        "ACLs as a real Kafka decides them",
+        (
+            "tests/kafka/test_acl",
+            "tests/kafka/test_authorization",
+        ),
+        ("node/authorization/", "security/", "cli/acls/"),
+    ),
+    Lane(
+        "kills",
+        2,
+        "SIGKILL of the broker under load",
+        ("tests/compat/test_kill.py",),
+        ("store/", "server/"),
+    ),
+    Lane(
+        "spark-releases",
+        2,
+        "the Spark source on Spark 4.0, 4.1 and 4.2",
+        ("tests/compat/test_spark_versions.py",),
+        ("spark/",),
+    ),
+    Lane(
+        "differential",
+        1,
+        "the same scripts on our broker and on a real Kafka",
+        ("tests/kafka/test_differential",),
+        ("coord/", "wire/"),
+    ),
+    Lane(
+        "kafka",
+        0,
+        "our members, clients and commands on a real Kafka, and both brokers side by side",
+        ("tests/kafka/",),
+        ("assign/", "client/", "coord/", "member/", "node/"),
+    ),
+    Lane(
+        "spark-on-kafka",
+        1,
+        "the Spark source and writer on a real Kafka",
+        tuple(
+            f"tests/kafka/test_{name}.py"
+            for name in (
+                "beside_format_kafka",
+                "connect_on_kafka",
+                "lost_offsets_on_kafka",
+                "observed_on_kafka",
+                "one_sink_on_kafka",
+                "queries_on_kafka",
+                "reads_on_kafka",
+                "secured_spark",
+                "spark_on_kafka",
+                "topic_writer_on_kafka",
+            )
+        ),
+        ("spark/", "member/batch/"),
+    ),
+    Lane(
+        "takeovers",
+        1,
+        "long stories of Spark applications that are killed, frozen and cut off",
+        ("tests/spark/test_outage.py",),
+        ("spark/", "member/batch/"),
+    ),
+    Lane(
+        "spark-clusters",
+        2,
+        "Spark clusters, spark-submit, and the demonstration on a cluster",
+        (
+            "tests/spark/test_standalone.py",
+            "tests/spark/test_cluster.py",
+            "tests/spark/test_cluster_page.py",
+            "tests/spark/test_ending_applications.py",
+            "tests/demo/test_cluster_stage.py",
+        ),
+        ("spark/",),
+    ),
+    Lane(
+        "spark-connect",
+        0,
+        "queries through Spark Connect, and secured ones",
+        (
+            "tests/spark/test_connect.py",
+            "tests/spark/test_secured.py",
+            "tests/spark/test_secured_writer.py",
+        ),
+        ("spark/",),
+    ),
+    Lane(
+        "pages",
+        1,
+        "the examples and tutorials of README and docs, run as they stand there",
+        (
+            "tests/spark/test_examples.py",
+            "tests/spark/test_tutorial.py",
+            "tests/spark/test_readme.py",
+            "tests/house/test_examples.py",
+            "tests/house/test_tutorials.py",
+        ),
+    ),
+    Lane(
+        "house",
+        0,
+        "wheel, sdist, typing, and the tools of this repository",
+        (
+            "tests/typing/",
+            "tests/house/test_changelog.py",
+            "tests/house/test_mutants.py",
+            "tests/house/test_package.py",
+        ),
+    ),
+    Lane(
+        "simulator",
+        0,
+        "seeds that nobody has played",
+        proves=("assign/", "coord/", "member/", "sim/", "streams/"),
+        searches=("sim-consumer", "sim-classic", "sim-mixed"),
+    ),
+    Lane(
+        "simulator-faults",
+        1,
+        "seeds with faults and assignors that few worlds have",
+        proves=("assign/", "coord/", "member/", "sim/", "streams/"),
+        searches=(
+            "sim-regex",
+            "sim-large-consumer",
+            "sim-large-mixed",
+            "sim-assignor",
+            "sim-local-assignor-consumer",
+            "sim-local-assignor-mixed",
+            "rehearsals",
+        ),
+    ),
+    Lane(
+        "mutants",
+        2,
+        "small bugs put into the code, which the tests must see",
+        searches=("mutants",),
+    ),
+)
+BY_NAME = {lane.name: lane for lane in LANES}
+EVERY = (TEST, *BY_NAME)
+_PREFIXES = {prefix: lane.name for lane in LANES for prefix in lane.tests}
+
+
+def lane_of(nodeid: str) -> str:
+    """Return the name of the lane that this test belongs to."""
+    prefix = max((each for each in _PREFIXES if nodeid.startswith(each)), key=len, default="")
+    return _PREFIXES.get(prefix, TEST)
+
+
+def may_hold(file: str, lanes: Iterable[str]) -> bool:
+    """Return whether a test of this file may belong to one of these lanes."""
+    within = {lane for prefix, lane in _PREFIXES.items() if prefix.startswith(file)}
+    return not ({lane_of(file), *within}).isdisjoint(lanes)
+
+
+@cache
+def quarantined() -> dict[str, str]:
+    """Return node id -> why: the tests that failed once and whose cause is not found yet."""
+    rows = tomllib.loads(QUARANTINE.read_text()).get("test", [])
+    return {row["test"]: f"{row['since']}: {row['seen']}" for row in rows}
+
+
+def third_of(commit: str) -> int:
+    """Return the third of the lanes that this commit draws; commit: its hash."""
+    return int(commit[:8], 16) % THIRDS
+
+
+def seed_of(commit: str) -> int:
+    """Return the seed of all searches that are played for this commit."""
+    return int(commit[:12], 16) % 10**9
+
+
+def drawn(third: int) -> list[str]:
+    """Return the names of the lanes of a third."""
+    return [lane.name for lane in LANES if lane.third == third]
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """Declare `--lane`."""
+    parser.addoption(
+        "--lane",
+        metavar="NAME,...",
+        default="",
+        help=f"only the tests of these lanes, and keep their durations: {', '.join(EVERY)}",
+    )
+
+
+def chosen(config: Any) -> list[str]:
+    """Return the lanes of `--lane`; an empty list where it was not given.
+
+    Raises UsageError for a name that no lane has.
+    """
+    names: list[str] = [name for name in config.getoption("--lane").split(",") if name]
+    if unknown := [name for name in names if name not in EVERY]:
+        raise pytest.UsageError(
+            f"--lane: there is no lane {', '.join(unknown)}; there are {', '.join(EVERY)}"
+        )
+    return names
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the chosen lanes that are not in quarantine."""
+    names = chosen(config)
+    if not names:
+        return
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        is_kept = lane_of(item.nodeid) in names and item.nodeid not in quarantined()
+        (kept if is_kept else left).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
