@@ -13,7 +13,6 @@ READY := .venv/.ready
 LANES ?= $(error name the lanes, such as LANES=kafka,streams; tests/lanes.py has them)
 PROFILE ?= test
 PYTEST = $(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) --hypothesis-profile=$(PROFILE)
-UNITS := tests/assign tests/columns tests/coord tests/drive tests/member tests/node tests/security tests/store tests/streams tests/wire $(wildcard tests/test_*.py)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
 	--no-emit-find-links --no-emit-index-url --no-emit-options --no-emit-trusted-host $(ARGS)
@@ -30,7 +29,7 @@ demo: $(READY) ## real flights through Spark applications that share one consume
 	@$(JAVA) $(PY) -m demo --broker $(BROKER) $(if $(filter-out 0,$(CLUSTER)),--cluster) $(ARGS)
 
 quick: $(READY) ## the rooms that start no process, with a tenth of the examples of each property: a contributor's inner loop
-	@$(PY) -m pytest --numprocesses=2 --hypothesis-profile=quick $(or $(TESTS),$(UNITS) --ignore=tests/wire/test_oracles.py) $(ARGS)
+	@$(PY) -m pytest --numprocesses=2 --hypothesis-profile=quick $(or $(TESTS),--lane=quick) $(ARGS)
 
 test: $(READY) ## every test but the slow lanes (TESTS=tests/kafka/test_versions.py: these, whatever their lane; WORKERS=0: in one process)
 	@$(PYTEST) $(or $(TESTS),--lane=test) $(ARGS)

@@ -23,8 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record the durations of a run that names its lanes."""
-    if lanes.chosen(config):
+    """Record the durations of a run of whole lanes."""
+    if not {*lanes.chosen(config)} <= {lanes.QUICK}:
         durations.register(config)
 
 

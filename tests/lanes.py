@@ -22,6 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 QUARANTINE = ROOT / "tests" / "quarantine.toml"
 TEST = "test"
 """The name of the lane of everybody."""
+QUICK = "quick"
+"""The name of the part of it that starts no process: a contributor's inner loop."""
+QUICK_HOMES = (
+    *("assign", "columns", "coord", "drive", "member", "node", "security", "store", "streams"),
+    "wire",
+)
+NOT_QUICK = ("tests/wire/test_oracles.py",)
 THIRDS = 3
 
 
@@ -230,7 +237,7 @@ LANES = (
     ),
 )
 BY_NAME = {lane.name: lane for lane in LANES}
-EVERY = (TEST, *BY_NAME)
+EVERY = (QUICK, TEST, *BY_NAME)
 _PREFIXES = {prefix: lane.name for lane in LANES for prefix in lane.tests}
 
 
@@ -240,10 +247,18 @@ def lane_of(nodeid: str) -> str:
     return _PREFIXES.get(prefix, TEST)
 
 
+def is_quick(nodeid: str) -> bool:
+    """Return whether `make quick` runs this test, or tests of this file."""
+    _, home, *within = nodeid.partition("::")[0].split("/")
+    is_home = home in QUICK_HOMES or not within
+    return is_home and lane_of(nodeid) == TEST and not nodeid.startswith(NOT_QUICK)
+
+
 def may_hold(file: str, lanes: Iterable[str]) -> bool:
     """Return whether a test of this file may belong to one of these lanes."""
     within = {lane for prefix, lane in _PREFIXES.items() if prefix.startswith(file)}
-    return not ({lane_of(file), *within}).isdisjoint(lanes)
+    quick = {QUICK} if is_quick(file) else set()
+    return not ({lane_of(file), *within, *quick}).isdisjoint(lanes)
 
 
 @cache
@@ -299,7 +314,8 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        is_kept = lane_of(item.nodeid) in names and item.nodeid not in quarantined()
+        is_named = lane_of(item.nodeid) in names or (QUICK in names and is_quick(item.nodeid))
+        is_kept = is_named and item.nodeid not in quarantined()
         (kept if is_kept else left).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)

@@ -1,8 +1,9 @@
-"""Measure whether tests find small bugs: mutants of coordinator, members, client and Spark.
+"""Measure whether tests find small bugs: mutants of the packages that `tools/mutation.py` names.
 
 A mutant is one small change that cosmic-ray knows (a comparison, a number, a condition, a loop...).
-A seeded sample of those that change code is tried: first the unit tests, then, where they miss it
-in a package that the simulator plays, the simulator under its first seeds. The results are kept in
+A seeded sample of those that change code is tried: first the unit tests of its package, then the
+tests elsewhere, then, where all miss it in a package that the simulator plays, the simulator under
+its first seeds. The results are kept in
 `mutants-out/results.json` and not tried again: a killed mutant while its file stays, a survivor
 while nothing below it changes; where its file did, the test that killed it is run first.
 `tools/survivors.txt` explains each survivor. `tools/mutation.py` makes the mutants,
@@ -29,10 +30,12 @@ sys.path.insert(0, str(ROOT))  # so that `tools` can be imported when this file 
 from tools.mutation import Mutant, kind_of, sample  # noqa: E402
 from tools.trial import Tree, digest  # noqa: E402
 
+from tests.lanes import is_quick  # noqa: E402
+
 OUT = ROOT / "mutants-out" / "results.json"
 SURVIVORS = ROOT / "tools" / "survivors.txt"
 SEED, SAMPLE, SEEDS, TARGET = 848, 300, 100, 0.95
-SIMULATED = ("coord", "member")
+SIMULATED = ("coord", "member", "node", "store")
 """The mutated packages that the simulator plays."""
 # of processor time: several times what all tests of a part, and a long seed, need
 TESTS_LIMIT_S, SEED_LIMIT_S = 60, 30
@@ -45,6 +48,14 @@ REASONS = {
     "unseen": "a hole: a test is missing",
 }
 """Why a mutant may live, as `tools/survivors.txt` says it."""
+ENDS = {
+    "quick": "killed by make quick",
+    "test": "by the rest of make test",
+    "seeds": "by seeds",
+    "lives": "live",
+    "open": "not tried to the end",
+}
+"""What became of a mutant -> its column."""
 
 Finding = dict[str, Any]
 
@@ -247,38 +258,47 @@ def report(
 
     Mutants that were not tried to the end do not count.
     """
-    table = Table(
-        "what is changed",
-        "mutants",
-        "killed by tests",
-        "killed by seeds",
-        "live",
-        "not tried to the end",
-    )
-    ends = Counter((kind_of(mutant.operator), verdict(row)) for mutant, row in rows)
-    for kind in sorted({kind for kind, _ in ends}):
-        counts = [ends[kind, end] for end in ("tests", "seeds", "lives", "open")]
-        table.add_row(kind, *(str(count or "") for count in (sum(counts), *counts)))
-    sums = [
-        sum(verdict(row) == end for _, row in rows) for end in ("tests", "seeds", "lives", "open")
-    ]
-    table.add_section()
-    table.add_row("all", *(str(count or "") for count in (len(rows), *sums)), style="bold")
-    console.print(table)
+    ends = [(mutant.room, kind_of(mutant.operator), end_of(row)) for mutant, row in rows]
+    for title, column in (("package", 0), ("what is changed", 1)):
+        console.print(_table(title, [(end[column], end[2]) for end in ends]))
+    sums = Counter(verdict(row) for _, row in rows)
     _report_seeds([(mutant, row) for mutant, row in rows if verdict(row) == "seeds"], console)
     _report_living([mutant for mutant, row in rows if verdict(row) == "lives"], known, console)
     alone = [killed(row, "seeds") for _, row in rows if "seeds" in row]
     console.print(
         f"The simulator, which was given {len(alone)} of these, killed {sum(alone)}; the "
-        f"tests missed {sums[1] + sums[2]}."
+        f"tests missed {sums['seeds'] + sums['lives']}."
     )
-    tried = len(rows) - sums[3]
-    share = (sums[0] + sums[1]) / tried if tried else 0.0
+    tried = len(rows) - sums["open"]
+    dead = sums["tests"] + sums["seeds"]
+    share = dead / tried if tried else 0.0
     console.print(
-        f"{sums[0] + sums[1]} of {tried} mutants killed: {share:.1%} (aim: {TARGET:.0%}); "
-        f"{sums[3]} not tried to the end."
+        f"{dead} of {tried} mutants killed: {share:.1%} (aim: {TARGET:.0%}); "
+        f"{sums['open']} not tried to the end."
     )
     return share
+
+
+def end_of(row: Finding) -> str:
+    """Return the column of ENDS that the mutant belongs to."""
+    end = verdict(row)
+    if end != "tests":
+        return end
+    return "quick" if is_quick(row["tests"]["what"]) else "test"
+
+
+def _table(title: str, ends: list[tuple[str, str]]) -> Table:
+    """Return the table of (row, column of ENDS) of each mutant."""
+    table = Table(title, "mutants", *ENDS.values())
+    counts = Counter(ends)
+    for name in sorted({row for row, _ in ends}):
+        cells = [counts[name, end] for end in ENDS]
+        table.add_row(name, *(str(count or "") for count in (sum(cells), *cells)))
+    table.add_section()
+    sums = Counter(end for _, end in ends)
+    cells = [sums[end] for end in ENDS]
+    table.add_row("all", *(str(count or "") for count in (len(ends), *cells)), style="bold")
+    return table
 
 
 def _report_seeds(rows: list[tuple[Mutant, Finding]], console: Console) -> None:

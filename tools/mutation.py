@@ -21,7 +21,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
 
-ROOMS = ("client", "coord", "member", "spark")
+ROOMS = ("client", "coord", "member", "node", "spark", "store", "streams", "wire")
 PROVIDER = OperatorProvider()
 SAME_IN_CPYTHON = {
     f"ReplaceComparisonOperator_{swap}" for swap in ("Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq")

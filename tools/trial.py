@@ -16,31 +16,21 @@ from typing import Any
 
 from tools.mutation import Mutant
 
+from tests.lanes import TEST, lane_of
+
 STARTS_SPARK = re.compile(
     r"\bSparkSession\b|tests\.spark\.(connect_server|harness|queries|secured_pipeline)\b"
 )
 """What a test names that starts Spark, which alone takes longer than most trials."""
 
-LEFT_OUT = (
-    # of the tests themselves
-    "test_guards.py",
-    # of whole applications and pages
-    "test_cluster.py",
-    "test_cluster_page.py",
-    "test_connect.py",
-    "test_ending_applications.py",
-    "test_examples.py",
-    "test_lost_permissions.py",
-    "test_named_sources.py",
-    "test_outage.py",
-    "test_readme.py",
-    "test_rehearsals.py",
-    "test_secured.py",
-    "test_standalone.py",
-    "test_takeover.py",
-    "test_tutorial.py",
-)
-"""Tests that take minutes, and say little of a mutant that the others do not."""
+GUARDS = "test_guards.py"
+"""Switches off what a mutant may have switched off already, and takes minutes."""
+
+ELSEWHERE = ("coord", "member", "node", "store", "streams", "wire", "server", "client", "cli")
+"""The packages whose tests are tried on what the tests of the mutant's own package miss."""
+
+ELSEWHERE_SHARE = 20
+"""How many times the processor time of a part all tests elsewhere may use."""
 
 HANGS_S = 240
 """How long one test may take, in seconds of any clock: the longest sound one needs a sixth."""
@@ -64,7 +54,7 @@ def is_foreign():
     return module in sys.modules and sys.modules[module].__file__ != path
 """
 
-TEST = """
+RUN_TESTS = """
 import os, pytest
 code = pytest.main(sys.argv[4:])
 print(end="", flush=True)
@@ -179,7 +169,9 @@ class Tree:
         seconds = 0.0
         suspected = self._function_or_none(suspect)
         for files in [*([[suspected]] if suspected else []), *parts]:
-            found = self._found(mutant, TEST, [*options, *files], limit_s, _failed_test)
+            is_elsewhere = mutant is not None and not _is_of(mutant.room, files[0])
+            limit = limit_s * (ELSEWHERE_SHARE if is_elsewhere else 1)
+            found = self._found(mutant, RUN_TESTS, [*options, *files], limit, _failed_test)
             seconds += found["seconds"]
             # A suspect that pytest does not find, or that fails for another reason, proves nothing.
             is_trusted = files != [suspected] or found.get("what", "").split("[")[0] == suspected
@@ -202,10 +194,10 @@ class Tree:
         return self._named([self._test_files(room) for room in rooms])
 
     def parts(self, mutant: Mutant) -> list[list[str]]:
-        """Return the tests of the mutant's package, in parts to be run in turn.
+        """Return the tests that are tried on a mutant, in parts to be run in turn.
 
-        Files that name the mutant's module are first, then the others. What starts Spark is run
-        only where it names the module.
+        Of the mutant's package, files that name its module are first, then the others. What starts
+        Spark is run only where it names the module. The last part is the tests elsewhere.
         """
         files = self._test_files(mutant.room)
         names = _names(mutant.module)
@@ -216,16 +208,29 @@ class Tree:
                 [file for file in related if file not in sessions],
                 [file for file in related if file in sessions],
                 [file for file in files if file not in related and file not in sessions],
+                self._elsewhere(mutant),
             ]
         )
 
+    def _elsewhere(self, mutant: Mutant) -> list[Path]:
+        """Return the tests of other packages without Spark, those that name the module first."""
+        rooms = [room for room in ELSEWHERE if room != mutant.room]
+        files = [file for room in rooms for file in self._test_files(room)]
+        names = _names(mutant.module)
+        texts = {file: file.read_text() for file in files}
+        return sorted(
+            (file for file in files if not STARTS_SPARK.search(texts[file])),
+            key=lambda file: not names.search(texts[file]),
+        )
+
     def _test_files(self, room: str) -> list[Path]:
-        """Return the test files of a package: scripts are first, properties last."""
+        """Return a package's files of `make test`: scripts are first, properties last."""
         return sorted(
             (
                 file
                 for file in (self.directory / "tests" / room).glob("test_*.py")
-                if file.name not in LEFT_OUT
+                if file.name != GUARDS
+                if lane_of(file.relative_to(self.directory).as_posix()) == TEST
             ),
             key=lambda file: ("script" not in file.name, "law" in file.name, file),
         )
@@ -278,6 +283,11 @@ class Tree:
             )
         finding = {"killed": done.returncode != 0, "seconds": round(time.monotonic() - started, 1)}
         return finding | (read(done) if finding["killed"] else {})
+
+
+def _is_of(room: str, test: str) -> bool:
+    """Return whether a test is one of that package's."""
+    return test.startswith(f"tests/{room}/")
 
 
 def _names(module: str) -> re.Pattern[str]:

@@ -237,12 +237,17 @@ def test_files_naming_the_module_run_first_and_other_spark_sessions_not_at_all(
         ["tests/coord/test_from.py", "tests/coord/test_least.py"],
         ["tests/coord/test_a_script.py", "tests/coord/test_laws.py"],
     ]
-    assert tree.parts(mutant("AddNot")) == on_coord
+    elsewhere = ["tests/node/test_node.py"]
+    assert tree.parts(mutant("AddNot")) == [*on_coord, elsewhere]
     files, others = (
         Mutant(Point(f"spark/{name}.py", "AddNot", 0, 1), "", "") for name in ("files", "others")
     )
-    on_files = [["tests/spark/test_query.py"], ["tests/spark/test_files.py"]]
-    assert (tree.parts(files), tree.parts(others)) == (on_files, [["tests/spark/test_files.py"]])
+    of_files = ["tests/spark/test_files.py"]
+    on_files = [["tests/spark/test_query.py"], of_files]
+    for each, given in ((files, on_files), (others, [of_files])):
+        *own, last = tree.parts(each)
+        assert own == given
+        assert sorted(last) == sorted([*chain(*on_coord), *elsewhere])
     for rooms, given in ((["coord"], on_coord), (["coord", "spark"], [*on_coord, *on_files])):
         assert sorted(chain(*tree.sound_parts(rooms))) == sorted(chain(*given))
 
