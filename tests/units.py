@@ -25,7 +25,7 @@ FIRST = (
     "tests/house/test_mutants.py",
     "tests/wire/test_codec.py",
     "tests/wire/test_oracles.py",
-    # of make test-compat
+    # of slow lanes
     "tests/kafka/test_differential_classic.py",
     "tests/kafka/test_spark_on_kafka.py",
     "tests/kafka/test_retention_on_kafka.py",

@@ -1,6 +1,4 @@
-"""What apportion does by the release of Spark; the releases themselves are run by make
-test-compat.
-"""
+"""What apportion does by the release of Spark; the lane spark-releases runs the releases."""
 
 import os
 import subprocess

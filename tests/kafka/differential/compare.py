@@ -77,7 +77,7 @@ class Played:
         if self.answers is not None:
             lines += [f"  apportion: {self.answers[0]!r}", f"  Kafka:     {self.answers[1]!r}"]
         lines.append(
-            f"  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test-compat TESTS={self.tests}"
+            f"  again: APPORTION_DIFFERENTIAL_SEED={self.seed} make test TESTS={self.tests}"
         )
         return "\n".join(lines)
 
