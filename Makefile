@@ -44,7 +44,7 @@ check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest tests/test_tidy.py
+	$(PY) -m pytest --lane=check tests/test_tidy.py
 	$(PY) -m tools.durations --check
 
 docs: $(READY) ## the site, into docs-out; every warning is a failure

@@ -53,7 +53,7 @@ def test_the_longest_row_decides_the_lane_of_a_test() -> None:
 
 def test_quick_is_the_part_of_make_test_that_starts_no_process() -> None:
     quick = ("tests/coord/test_guards.py", "tests/test_topics.py")
-    slow = ("tests/wire/test_oracles.py", "tests/server/test_tls.py", "tests/compat/test_kill.py")
+    slow = ("tests/wire/test_oracles.py", "tests/server/test_tls.py", "tests/test_tidy.py")
     assert [is_quick(f"{file}::test_a") for file in (*quick, *slow)] == [True] * 2 + [False] * 3
     assert [may_hold(file, [QUICK]) for file in (*quick, *slow)] == [True] * 2 + [False] * 3
 
@@ -98,7 +98,7 @@ def test_a_run_keeps_the_tests_of_its_lanes_alone() -> None:
         seen[lane] = {*re.findall(r"^tests\S+\.py(?=:)", done.stdout, re.MULTILINE)}
         last = done.stderr
     assert seen == {TEST: {*tests[:1]}, "house": {*tests[1:]}, "nobodys": set()}
-    assert "--lane: there is no lane nobodys; there are quick, test, " in last
+    assert "--lane: there is no lane nobodys; there are check, quick, test, " in last
 
 
 @pytest.mark.parametrize(
