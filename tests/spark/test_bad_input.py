@@ -1,7 +1,4 @@
-"""Bad input that only a Spark session shows: said before a query runs, or of its checkpoint.
-
-One session serves all tests.
-"""
+"""Bad input that only a Spark session shows: said before a query runs, or of its checkpoint."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +16,7 @@ from apportion.spark.errors import NotWritable
 from tests.client import changes
 from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import ended, source, spark, started
-
-__all__ = ["source", "spark", "started"]
+from tests.spark.queries import ended
 
 
 def latest(directory: Path) -> Path:

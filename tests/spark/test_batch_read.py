@@ -12,9 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.client import changes
 from tests.spark.harness import Pipeline
-from tests.spark.queries import spark
-
-__all__ = ["spark"]
 
 
 @pytest.fixture

@@ -10,9 +10,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import spark, started
-
-__all__ = ["spark", "started"]
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 

@@ -1,6 +1,4 @@
-"""What one query is told: faults in its options and its plan, lost data, columns. One Spark session
-serves all tests.
-"""
+"""What one query is told: faults in its options and its plan, lost data, columns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +15,7 @@ from apportion.wire.batch import encode_batch
 from tests.client import changes
 from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import ended, source, spark, started
-
-__all__ = ["source", "spark", "started"]
+from tests.spark.queries import ended
 
 
 def test_the_columns_are_those_of_sparks_own_kafka_source(source: Callable[..., DataFrame]) -> None:
