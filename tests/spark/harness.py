@@ -16,6 +16,8 @@ from deltalake.exceptions import TableNotFoundError
 from apportion.client.cluster import Cluster
 from apportion.client.security_options import client_security
 from apportion.member.assignors.serde import decode_assignment
+from apportion.member.batch.span import parse_span
+from apportion.spark.processes.stop_requests import request_or_none
 from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -144,6 +146,12 @@ class Application:
     def _triggers_answered(self) -> int:
         answered = self.gates / "planning" / "answered"
         return answered.stat().st_size if answered.exists() else 0
+
+    def until_asked_to_stop(self, seconds: int = PATIENCE_S) -> None:
+        """Returns once the driver has asked the source to plan no further batch."""
+        newest = self.checkpoint / "offsets" / str(self.batches("offsets")[-1])
+        span = parse_span(newest.read_text().splitlines()[-1])
+        until(lambda: request_or_none(span.id), seconds, f"{self.name} asked to stop", [self])
 
     def batches(self, kind: str = "commits") -> list[int]:
         """The numbers of the batches in Spark's own log."""
