@@ -61,12 +61,13 @@ def started(pipeline: Pipeline) -> Iterator[Started]:
         frame: DataFrame,
         function: Callable[[DataFrame, int], None] | None = None,
         checkpoint: str | None = None,
+        mode: str = "append",
         **trigger: Any,
     ) -> StreamingQuery:
+        place = pipeline.path / (checkpoint or f"checkpoint-{len(queries)}")
         writer = frame.writeStream.foreachBatch(function or delta.Writer(str(pipeline.table)))
-        writer = writer.trigger(**(trigger or {"processingTime": "300 milliseconds"})).option(
-            "checkpointLocation", str(pipeline.path / (checkpoint or f"checkpoint-{len(queries)}"))
-        )
+        writer = writer.outputMode(mode).option("checkpointLocation", str(place))
+        writer = writer.trigger(**(trigger or {"processingTime": "300 milliseconds"}))
         queries.append(start_patiently(writer))
         return queries[-1]
 

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from apportion.broker import EmbeddedBroker
 from apportion.spark import delta, run, stop
 from tests.spark.harness import PATIENCE_S, Pipeline, until
+from tests.spark.queries import Started
 
 
 class Gate:
@@ -54,7 +55,7 @@ def has_no_members(pipeline: Pipeline) -> bool:
 def test_the_batch_that_runs_is_finished_and_the_group_knows_of_it(
     pipeline: Pipeline,
     rows: Callable[..., DataFrame],
-    started: Callable[..., StreamingQuery],
+    started: Started,
     gate: Gate,
 ) -> None:
     query = started(rows(), gate)
@@ -72,7 +73,7 @@ def test_the_batch_that_runs_is_finished_and_the_group_knows_of_it(
 
 
 def test_a_query_that_waits_for_its_next_trigger_tells_the_group_of_its_last_batch(
-    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
     frame = rows()
     pipeline.produce(8)
@@ -96,7 +97,7 @@ def test_a_query_that_waits_for_its_next_trigger_tells_the_group_of_its_last_bat
 def test_a_batch_that_takes_too_long_is_interrupted_and_read_again(
     pipeline: Pipeline,
     rows: Callable[..., DataFrame],
-    started: Callable[..., StreamingQuery],
+    started: Started,
     gate: Gate,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -131,7 +132,7 @@ def waits_for(query: StreamingQuery) -> str:
 
 
 def test_a_query_that_waits_for_its_brokers_says_so_and_is_stopped_at_once(
-    rows: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    rows: Callable[..., DataFrame], started: Started
 ) -> None:
     with EmbeddedBroker() as broker:
         away = broker.bootstrap
@@ -146,7 +147,7 @@ def test_a_query_that_waits_for_its_brokers_says_so_and_is_stopped_at_once(
 
 
 def test_a_program_ends_with_code_0_once_everything_is_read(
-    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(8)
     assert run(started(rows(), availableNow=True)) == 0
@@ -156,7 +157,7 @@ def test_a_program_ends_with_code_0_once_everything_is_read(
 def test_a_program_whose_query_fails_ends_with_code_1_and_the_reason_last(
     pipeline: Pipeline,
     rows: Callable[..., DataFrame],
-    started: Callable[..., StreamingQuery],
+    started: Started,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     query = started(rows(**{"kafka.group.remote.assignor": "nobodys"}))

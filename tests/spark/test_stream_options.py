@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.spark.application import gated_source
 from tests.spark.harness import Pipeline, until
+from tests.spark.queries import Started
 
 
 def test_a_pattern_and_divided_ranges_reach_the_table_each_record_once(
-    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(40)
     started(rows(subscribe="", subscribePattern=f"{pipeline.topic}|none", minPartitions="6"))
@@ -26,7 +26,7 @@ def test_a_pattern_and_divided_ranges_reach_the_table_each_record_once(
 
 
 def test_assigned_partitions_reach_the_table_and_are_committed(
-    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(40)
     started(rows(subscribe="", assign=json.dumps({pipeline.topic: [1, 3]})))
@@ -36,7 +36,7 @@ def test_assigned_partitions_reach_the_table_and_are_committed(
 
 
 def test_a_batch_waits_for_enough_records_and_has_enough_tasks(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(4)
     sizes: list[tuple[int, int]] = []
@@ -54,7 +54,7 @@ def test_a_batch_waits_for_enough_records_and_has_enough_tasks(
 
 
 def test_no_task_of_a_stream_reads_more_than_its_most_records_and_all_arrive_once(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(45)
     tasks: list[list[tuple[int, int]]] = []  # the partition and offset of each task's rows
@@ -78,7 +78,7 @@ def test_an_idle_stream_makes_no_empty_batches_in_ten_triggers(
     spark: SparkSession,
     pipeline: Pipeline,
     rows: Callable[..., DataFrame],
-    started: Callable[..., StreamingQuery],
+    started: Started,
 ) -> None:
     def batches(kind: str) -> list[str]:
         """Spark's own log of its batches."""
@@ -99,7 +99,7 @@ def test_an_idle_stream_makes_no_empty_batches_in_ten_triggers(
 
 
 def test_a_filter_that_drops_the_last_rows_of_a_batch_does_not_stop_the_next(
-    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
     started(rows().where("offset % 10 < 5"))
     for _ in range(3):
