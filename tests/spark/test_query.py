@@ -17,22 +17,6 @@ from tests.spark.harness import Pipeline, until
 from tests.spark.queries import Started, ended
 
 
-def test_the_columns_are_those_of_sparks_own_kafka_source(source: Callable[..., DataFrame]) -> None:
-    assert source().dtypes == [
-        ("key", "binary"),
-        ("value", "binary"),
-        ("topic", "string"),
-        ("partition", "int"),
-        ("offset", "bigint"),
-        ("timestamp", "timestamp"),
-        ("timestampType", "int"),
-    ]
-    assert source(includeHeaders="true").dtypes[-1] == (
-        "headers",
-        "array<struct<key:string,value:binary>>",
-    )
-
-
 def test_a_missing_group_is_refused_before_any_job_starts(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
