@@ -25,9 +25,11 @@ LEFT_OUT = (
     # of the tests themselves
     "test_guards.py",
     # of whole applications and pages
+    "test_application_stories.py",
     "test_cluster.py",
     "test_cluster_page.py",
     "test_connect.py",
+    "test_connect_stories.py",
     "test_ending_applications.py",
     "test_examples.py",
     "test_lost_permissions.py",
@@ -38,6 +40,7 @@ LEFT_OUT = (
     "test_secured.py",
     "test_standalone.py",
     "test_takeover.py",
+    "test_takeover_stories.py",
     "test_tutorial.py",
 )
 """Tests that take minutes, and say little of a mutant that the others do not."""
