@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, TypeVar
 
 import pyspark
@@ -222,10 +224,11 @@ class Pipeline:
         self.applications.append(application)
         return application
 
-    def produce(self, count: int, partition: int | None = None, size: int = 0) -> None:
-        """`count` more events, spread evenly; they are acknowledged. size: of a tail of random
-        letters in each.
+    def produce(self, count: int, partition: int | None = None, tail_bytes: int = 0) -> None:
+        """`count` more events, spread evenly; they are acknowledged. tail_bytes: random bytes in
+        each, as letters.
         """
+        random = Random(0)
         failed: list[Any] = []
 
         def delivered(error: Any, message: Any) -> None:
@@ -236,12 +239,10 @@ class Pipeline:
 
         for number in range(count):
             where = partition if partition is not None else number % len(self.partitions)
-            self.producer.produce(
-                self.topic,
-                f"event {len(self.produced)} {number}".encode(),
-                partition=where,
-                on_delivery=delivered,
-            )
+            value = f"event {len(self.produced)} {number}".encode()
+            if tail_bytes:
+                value += b" " + b64encode(random.randbytes(tail_bytes))
+            self.producer.produce(self.topic, value, partition=where, on_delivery=delivered)
         assert self.producer.flush(90) == 0, failed
         assert not failed, failed
 
