@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 
+SESSION = "a Spark session"
+
 FIRST = (
+    SESSION,
     "tests/demo/test_play.py",
     "tests/demo/test_cluster_stage.py",
     "tests/spark/test_standalone.py",
     "tests/spark/test_outage.py",
+    "tests/spark/test_takeover_stories.py",
+    "tests/spark/test_application_stories.py",
     "tests/spark/test_takeover.py",
     "tests/spark/",
     "tests/client/",
@@ -41,10 +46,12 @@ FIRST = (
     "tests/compat/test_clients.py",
     "tests/compat/",
 )
-"""Beginnings of node ids, what takes longest first; everything else follows in its order."""
+"""Beginnings of units, what takes longest first; everything else follows in its order."""
 
 APART = (
+    "tests/spark/test_application_stories.py",
     "tests/spark/test_takeover.py",
+    "tests/spark/test_takeover_stories.py",
     "tests/spark/test_outage.py",
     "tests/compat/test_clients.py",
     "tests/compat/test_spark_versions.py",
@@ -52,13 +59,24 @@ APART = (
 """Files whose tests are units of their own."""
 
 TOGETHER = {
-    "tests/spark/test_query.py": "a Spark session",
-    "tests/spark/test_one_sink.py": "a Spark session",
-    "tests/spark/test_seeds.py": "a Spark session",
-    "tests/spark/test_rehearsals.py": "a Spark session",
+    f"tests/spark/test_{name}.py": SESSION
+    for name in (
+        "bad_input",
+        "batch_read",
+        "decoding",
+        "named_sources",
+        "observed_queries",
+        "one_sink",
+        "query",
+        "rehearsals",
+        "seeds",
+        "stopped_queries",
+        "stream_options",
+        "topic_writer",
+    )
 }
-"""Files that are one unit, by its name: they share a JVM, which PySpark starts once in a
-process.
+"""Files that are one unit, by its name: they share the Spark session of one process, whose JVM
+starts once.
 """
 
 
@@ -72,9 +90,8 @@ def unit_of(nodeid: str) -> str:
 
 def rank(nodeid: str) -> int:
     """Return where this test stands among those of FIRST."""
-    return next(
-        (index for index, start in enumerate(FIRST) if nodeid.startswith(start)), len(FIRST)
-    )
+    unit = unit_of(nodeid)
+    return next((index for index, start in enumerate(FIRST) if unit.startswith(start)), len(FIRST))
 
 
 def scheduler(config: pytest.Config, log: Any) -> Any:

@@ -5,10 +5,10 @@ says of their group.
 import pytest
 
 from apportion.testing.kafka import RealKafka
+from tests.spark.queries import spark
 from tests.spark.test_observed_queries import (
     listener,
     soon_idle,
-    spark,
     started,
     test_prometheus_reads_of_two_queries_what_the_group_says_of_them,
 )

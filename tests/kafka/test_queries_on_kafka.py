@@ -8,7 +8,7 @@ from apportion.client.cluster import Cluster
 from apportion.testing.kafka import RealKafka
 from tests.cli.test_doctor import examined
 from tests.spark.harness import Pipeline
-from tests.spark.queries import source, spark, started
+from tests.spark.queries import rows, source, spark, started
 from tests.spark.test_bad_input import (
     test_a_writer_refuses_a_group_of_another_table_before_the_query_begins,
 )
@@ -34,6 +34,7 @@ from tests.spark.test_stream_options import (
 __all__ = [
     "gate",
     "read",
+    "rows",
     "source",
     "spark",
     "started",

@@ -76,6 +76,11 @@ def gated_source(gate: Path) -> type[GroupSource]:
 
 
 def spark_session(master: str = "local[2]", **settings: str) -> SparkSession:
+    """Return the session that lives in this process, or a new one. settings: of a context of its
+    own, for which the living one ends.
+    """
+    if settings and (living := SparkSession.getActiveSession()):
+        living.stop()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("apportion-test")
     fixed = {
@@ -84,6 +89,7 @@ def spark_session(master: str = "local[2]", **settings: str) -> SparkSession:
         "spark.driver.extraJavaOptions": QUICK_JVM,
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
         "spark.log.level": "ERROR",
         "spark.sql.adaptive.enabled": "false",
     }

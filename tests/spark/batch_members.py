@@ -10,7 +10,7 @@ from apportion.client.cluster import Cluster
 from apportion.member.batch.span import Span
 from apportion.spark.membership.batch_member import BatchMember
 from apportion.spark.options.stream import SourceOptions
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ GroupProtocol = Literal["consumer", "classic"]
 
 CLASSIC = {  # the options of a member of the classic protocol
     "kafka.group.protocol": "classic",
-    "kafka.session.timeout.ms": "4000",
+    "kafka.session.timeout.ms": "2000",
     "kafka.heartbeat.interval.ms": "200",
     "kafka.metadata.max.age.ms": "300",
 }
 
 SHORT_SESSIONS: dict[str, Any] = {
     "group.consumer.heartbeat.interval.ms": 200,
-    "group.consumer.session.timeout.ms": 4_000,
+    "group.consumer.session.timeout.ms": 2_000,
     "group.min.session.timeout.ms": 1_000,
 }
 """What the broker of a test is started with, which waits for silent members."""
@@ -39,6 +39,15 @@ def protocol(request: pytest.FixtureRequest) -> GroupProtocol:
     """What the members of a test speak, on a broker of their own."""
     chosen: GroupProtocol = request.param
     return chosen
+
+
+@pytest.fixture(scope="module")
+def broker(protocol: GroupProtocol) -> "Iterator[EmbeddedBroker]":
+    """A broker of this module in this process, for each protocol one."""
+    from apportion.server.embedded import EmbeddedBroker
+
+    with EmbeddedBroker(**SHORT_SESSIONS) as running:
+        yield running
 
 
 @pytest.fixture
@@ -62,6 +71,17 @@ def batch_member_of(
     yield make
     for member in members:
         member.close()
+
+
+def create_topic(
+    cluster: Cluster, name: str, partitions: int = 1, *, records: int = 0
+) -> tuple[TopicIdPartition, ...]:
+    """The partitions of a new topic, with so many records each."""
+    created = partitions_of(cluster.create_topic(name, partitions))
+    for partition in created:
+        if records:
+            produce(cluster, partition, records)
+    return created
 
 
 def produce(cluster: Cluster, partition: TopicIdPartition, count: int) -> None:

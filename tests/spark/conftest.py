@@ -1,4 +1,4 @@
-"""A broker with a short session, and a pipeline for each test."""
+"""A broker with short sessions, and a pipeline for each test."""
 
 import itertools
 import subprocess
@@ -12,9 +12,10 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from tests.spark.batch_members import batch_member_of, protocol
 from tests.spark.harness import Pipeline
+from tests.spark.queries import rows, source, spark, started
 from tests.spark.schema_registry import Registry, schema_registry
 
-__all__ = ["batch_member_of", "protocol"]
+__all__ = ["batch_member_of", "protocol", "rows", "source", "spark", "started"]
 
 SESSION = {
     "group.consumer.session.timeout.ms": "6000",
@@ -64,7 +65,7 @@ class Broker:
         self._stdout().close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     running = Broker(tmp_path_factory.mktemp("broker") / "data")
     yield running

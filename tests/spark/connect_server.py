@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.errors import PySparkException
+import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark.application import QUICK_JVM
 from tests.spark.harness import ROOT, SPARK_SUBMIT, until
@@ -68,20 +66,6 @@ def connect_server(log: Path) -> Iterator[str]:
         process.wait(60)
 
 
-def start_patiently(writer: DataStreamWriter) -> StreamingQuery:
-    """Start the query, again while the host is too slow for Spark's fixed 10 s.
-
-    A Connect server gives the process of a function of foreachBatch no longer to begin.
-    """
-    for _ in range(5):
-        try:
-            return writer.start()
-        except PySparkException as error:
-            if "Python worker failed to connect back" not in str(error):
-                raise
-    return writer.start()
-
-
 @contextmanager
 def connect_session(address: str) -> Iterator[SparkSession]:
     """Provide a session of its own, and leave the environment of this process as it was."""
@@ -93,3 +77,17 @@ def connect_session(address: str) -> Iterator[SparkSession]:
         session.stop()
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a server of this module listens."""
+    with connect_server(tmp_path_factory.mktemp("connect") / "server.log") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def spark(address: str) -> Iterator[SparkSession]:
+    """A session of the module's server, in place of one in this process."""
+    with connect_session(address) as session:
+        yield session

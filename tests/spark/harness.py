@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, TypeVar
 
 import pyspark
@@ -16,6 +18,8 @@ from deltalake.exceptions import TableNotFoundError
 from apportion.client.cluster import Cluster
 from apportion.client.security_options import client_security
 from apportion.member.assignors.serde import decode_assignment
+from apportion.member.batch.span import parse_span
+from apportion.spark.processes.stop_requests import request_or_none
 from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -145,6 +149,12 @@ class Application:
         answered = self.gates / "planning" / "answered"
         return answered.stat().st_size if answered.exists() else 0
 
+    def until_asked_to_stop(self, seconds: int = PATIENCE_S) -> None:
+        """Returns once the driver has asked the source to plan no further batch."""
+        newest = self.checkpoint / "offsets" / str(self.batches("offsets")[-1])
+        span = parse_span(newest.read_text().splitlines()[-1])
+        until(lambda: request_or_none(span.id), seconds, f"{self.name} asked to stop", [self])
+
     def batches(self, kind: str = "commits") -> list[int]:
         """The numbers of the batches in Spark's own log."""
         return sorted(
@@ -214,10 +224,11 @@ class Pipeline:
         self.applications.append(application)
         return application
 
-    def produce(self, count: int, partition: int | None = None, size: int = 0) -> None:
-        """`count` more events, spread evenly; they are acknowledged. size: of a tail of random
-        letters in each.
+    def produce(self, count: int, partition: int | None = None, tail_bytes: int = 0) -> None:
+        """`count` more events, spread evenly; they are acknowledged. tail_bytes: random bytes in
+        each, as letters.
         """
+        random = Random(0)
         failed: list[Any] = []
 
         def delivered(error: Any, message: Any) -> None:
@@ -228,12 +239,10 @@ class Pipeline:
 
         for number in range(count):
             where = partition if partition is not None else number % len(self.partitions)
-            self.producer.produce(
-                self.topic,
-                f"event {len(self.produced)} {number}".encode(),
-                partition=where,
-                on_delivery=delivered,
-            )
+            value = f"event {len(self.produced)} {number}".encode()
+            if tail_bytes:
+                value += b" " + b64encode(random.randbytes(tail_bytes))
+            self.producer.produce(self.topic, value, partition=where, on_delivery=delivered)
         assert self.producer.flush(90) == 0, failed
         assert not failed, failed
 

@@ -19,8 +19,8 @@ from apportion.spark.reading.admission_control import (
 )
 from apportion.spark.source import GroupStreamReader
 from apportion.spark.versions import UnsupportedTrigger
-from apportion.topics import TopicIdPartition, partitions_of
-from tests.spark.batch_members import SHORT_SESSIONS, produce
+from apportion.topics import TopicIdPartition
+from tests.spark.batch_members import SHORT_SESSIONS, create_topic, produce
 
 Offset = dict[str, Any]
 
@@ -88,8 +88,7 @@ def run(broker: EmbeddedBroker) -> Iterator[Callable[..., Query]]:
 @pytest.fixture
 def partition(cluster: Cluster) -> TopicIdPartition:
     """The one partition of a topic of the test's own, with ten records."""
-    (made,) = partitions_of(cluster.create_topic(f"topic-{next(_numbers)}", 1))
-    produce(cluster, made, 10)
+    (made,) = create_topic(cluster, f"topic-{next(_numbers)}", records=10)
     return made
 
 

@@ -1,7 +1,4 @@
-"""Bad input that only a Spark session shows: said before a query runs, or of its checkpoint.
-
-One session serves all tests.
-"""
+"""Bad input that only a Spark session shows: said before a query runs, or of its checkpoint."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +7,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.spark import StatefulQuery, delta
@@ -19,9 +15,7 @@ from apportion.spark.errors import NotWritable
 from tests.client import changes
 from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import ended, source, spark, started
-
-__all__ = ["source", "spark", "started"]
+from tests.spark.queries import Started, ended
 
 
 def latest(directory: Path) -> Path:
@@ -88,7 +82,7 @@ def test_a_writer_refuses_a_group_of_another_table_before_the_query_begins(
 
 
 def test_garbage_in_a_checkpoint_ends_the_query_in_a_sentence(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(4)
     query = started(source(), checkpoint="checkpoint")
@@ -104,7 +98,7 @@ def test_garbage_in_a_checkpoint_ends_the_query_in_a_sentence(
 
 
 def test_a_second_query_on_one_checkpoint_ends_one_of_the_two(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(4)
     query = started(source(), checkpoint="checkpoint")
@@ -117,7 +111,7 @@ def test_a_second_query_on_one_checkpoint_ends_one_of_the_two(
 
 
 def test_a_second_query_on_one_checkpoint_of_one_session_replaces_the_first(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(4)
     first = started(source(), checkpoint="checkpoint")

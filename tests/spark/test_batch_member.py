@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -18,19 +18,14 @@ from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.classic.generation import NO_GENERATION, Generation
 from apportion.member.classic.requests import ClassicSettings, join_request, sync_request
-from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.membership.batch_member import BatchMember
 from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 from tests.client import changes
-from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce, span_where
+from tests.spark.batch_members import GroupProtocol, broker, create_topic, produce, span_where
 
-
-@pytest.fixture(scope="module")
-def broker(protocol: GroupProtocol) -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(**SHORT_SESSIONS) as running:
-        yield running
+__all__ = ["broker"]
 
 
 @pytest.fixture
@@ -43,7 +38,7 @@ def join_silent_member(cluster: Cluster, protocol: GroupProtocol) -> Callable[[s
 
 
 def join_as_silent_classic_member(cluster: Cluster, group: str, topic: str) -> None:
-    ghost = ClassicSettings(group, strategy("cooperative-sticky"), session_timeout_ms=4_000)
+    ghost = ClassicSettings(group, strategy("cooperative-sticky"), session_timeout_ms=2_000)
     named = cluster.call(
         join_request(ghost, "", (topic,), owned=(), owned_generation=NO_GENERATION, reason=None),
         coordinator=group,
@@ -87,15 +82,13 @@ def join_as_silent_consumer(cluster: Cluster, group: str, topic: str) -> None:
 def test_a_topic_made_again_is_read_from_its_beginning_even_with_latest(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember]
 ) -> None:
-    (old,) = partitions_of(cluster.create_topic("again", 1))
-    produce(cluster, old, 3)
+    (old,) = create_topic(cluster, "again", records=3)
     member = batch_member_of(
         "made-again", "again", startingOffsets="latest", failOnDataLoss="false"
     )
     first = span_where(member, EMPTY_SPAN, lambda span: old in span.ranges)
     changes.delete_topic(cluster, "again")
-    (new,) = partitions_of(cluster.create_topic("again", 1))
-    produce(cluster, new, 5)
+    (new,) = create_topic(cluster, "again", records=5)
     second = span_where(member, first, lambda span: new in span.ranges)
     assert (dict(first.ranges), dict(second.ranges)) == ({old: (3, 3)}, {new: (0, 5)})
 
@@ -103,8 +96,7 @@ def test_a_topic_made_again_is_read_from_its_beginning_even_with_latest(
 def test_the_group_hears_of_a_batch_when_it_comes_back_and_of_its_start_before(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember]
 ) -> None:
-    (partition,) = partitions_of(cluster.create_topic("late", 1))
-    produce(cluster, partition, 8)
+    (partition,) = create_topic(cluster, "late", records=8)
     member = batch_member_of("late-commit", "late", startingOffsets="earliest")
     batch = span_where(member, EMPTY_SPAN, lambda span: partition in span.ranges, limit=5)
     assert (dict(batch.ranges), cluster.committed("late-commit", [partition])) == (
@@ -121,8 +113,7 @@ def test_the_group_hears_of_a_batch_when_it_comes_back_and_of_its_start_before(
 def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember]
 ) -> None:
-    (partition,) = partitions_of(cluster.create_topic("restart", 1))
-    produce(cluster, partition, 8)
+    (partition,) = create_topic(cluster, "restart", records=8)
     first = batch_member_of("restarted", "restart", startingOffsets="earliest")
     batch = span_where(first, EMPTY_SPAN, lambda span: partition in span.ranges, limit=5)
     first.close()
@@ -195,8 +186,7 @@ def test_a_batch_of_more_than_half_of_the_poll_interval_is_warned_of(
 
     shift_s = [0]
     monkeypatch.setattr(apportion.client.group_membership, "now", shifted)
-    (partition,) = partitions_of(cluster.create_topic("long", 1))
-    produce(cluster, partition, 1)
+    create_topic(cluster, "long", records=1)
     interval = {"kafka.max.poll.interval.ms": "120000"}
     member = batch_member_of("long-batches", "long", startingOffsets="earliest", **interval)
     batch = span_where(member, EMPTY_SPAN, lambda span: span.ranges)
@@ -232,9 +222,7 @@ def test_a_restart_waits_for_its_share_before_it_forgets_where_it_stood(
     batch_member_of: Callable[..., BatchMember],
     join_silent_member: Callable[[str, str], None],
 ) -> None:
-    partitions = partitions_of(cluster.create_topic("haunted", 2))
-    for partition in partitions:
-        produce(cluster, partition, 8)
+    partitions = create_topic(cluster, "haunted", 2, records=8)
     first = batch_member_of("haunted-group", "haunted", startingOffsets="earliest")
     batch = span_where(first, EMPTY_SPAN, lambda span: span.ranges, limit=10)
     assert dict(batch.ranges) == dict.fromkeys(partitions, (0, 5))
@@ -251,9 +239,7 @@ def test_reading_what_is_there_does_not_end_before_the_share_has_come(
     batch_member_of: Callable[..., BatchMember],
     join_silent_member: Callable[[str, str], None],
 ) -> None:
-    partitions = partitions_of(cluster.create_topic("now", 2))
-    for partition in partitions:
-        produce(cluster, partition, 8)
+    partitions = create_topic(cluster, "now", 2, records=8)
     join_silent_member("now-group", "now")
     member = batch_member_of("now-group", "now", startingOffsets="earliest")
     member.stop_at_present_ends()
@@ -267,9 +253,7 @@ def test_reading_what_is_there_does_not_end_before_the_share_has_come(
 def test_a_partition_is_handed_over_where_its_old_owner_stands(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember]
 ) -> None:
-    partitions = partitions_of(cluster.create_topic("shared", 2))
-    for partition in partitions:
-        produce(cluster, partition, 10)
+    partitions = create_topic(cluster, "shared", 2, records=10)
     one = batch_member_of("handed", "shared", startingOffsets="earliest")
     before = span_where(one, EMPTY_SPAN, lambda span: len(span.ranges) == 2, limit=4)
     other = batch_member_of("handed", "shared", startingOffsets="earliest")

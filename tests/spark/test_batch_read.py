@@ -10,11 +10,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.client import changes
 from tests.spark.harness import Pipeline
-from tests.spark.queries import spark
-
-__all__ = ["spark"]
 
 
 @pytest.fixture
@@ -60,31 +56,6 @@ def test_a_batch_read_keeps_its_ranges_and_a_new_one_has_what_came_since(
 
 def test_a_batch_read_of_empty_topics_has_no_rows(read: Callable[..., DataFrame]) -> None:
     assert read().collect() == []
-
-
-def test_a_batch_read_has_the_offsets_that_it_was_given(
-    pipeline: Pipeline, read: Callable[..., DataFrame]
-) -> None:
-    pipeline.produce(40)
-    start, end = offsets_json(pipeline, 4, 8, 5, -2), offsets_json(pipeline, 5, -1, 5, 1)
-    frame = read(startingOffsets=start, endingOffsets=end)
-    assert rows_of(frame) == [
-        row for row in pipeline.expected() if row[:2] in {(0, 4), (1, 8), (1, 9), (3, 0)}
-    ]
-
-
-def test_the_range_of_a_group_begins_at_its_offsets_which_the_read_leaves_alone(
-    pipeline: Pipeline, read: Callable[..., DataFrame]
-) -> None:
-    pipeline.produce(40)
-    first, *_ = sorted(pipeline.partitions)
-    changes.commit(pipeline.cluster, pipeline.group, {first: 7})
-    frame = read(**{"kafka.group.id": pipeline.group, "startingOffsets": "committed"})
-    expected = [row for row in pipeline.expected() if row[0] != 0 or row[1] >= 7]
-    assert rows_of(frame) == expected
-    assert rows_of(frame) == expected
-    offsets = pipeline.cluster.committed(pipeline.group, pipeline.partitions)
-    assert offsets == {each: 7 if each == first else None for each in pipeline.partitions}
 
 
 def test_deleted_records_fail_a_batch_read_and_the_error_says_which(

@@ -90,30 +90,16 @@ def opened_before(archive: Path) -> Callable[[], CodeType]:
     return lambda: importer.get_code("worker")
 
 
-def test_a_process_that_has_opened_the_archive_goes_on(archive: Path) -> None:
-    worker = opened_before(archive)
-
-    add_bytecode(archive)
-
-    assert worker().co_names == ("fail",)
-
-
-def test_a_process_that_has_opened_it_with_bytecode_of_another_python_goes_on(
-    archive: Path,
+@pytest.mark.parametrize("changes", [[add_bytecode], [add_bytecode, remove_bytecode]])
+@pytest.mark.parametrize("there", [{}, {"sparkle/worker.pyc": OF_ANOTHER_PYTHON}])
+def test_a_process_that_has_opened_the_archive_goes_on(
+    archive: Path, there: dict[str, str | bytes], changes: list[Callable[[Path], int]]
 ) -> None:
-    written(archive, {"sparkle/worker.pyc": OF_ANOTHER_PYTHON, **SOURCES})
+    written(archive, {**there, **SOURCES})
     worker = opened_before(archive)
 
-    add_bytecode(archive)
-
-    assert worker().co_names == ("fail",)
-
-
-def test_a_process_that_has_opened_it_before_the_bytecode_goes_on_without(archive: Path) -> None:
-    worker = opened_before(archive)
-
-    add_bytecode(archive)
-    remove_bytecode(archive)
+    for change in changes:
+        change(archive)
 
     assert worker().co_names == ("fail",)
 

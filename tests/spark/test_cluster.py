@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def pipeline(broker: "Broker", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    """A pipeline with 20 MB of letters that do not compress, and a driver that may collect 1 MB in
-    all.
-    """
+    """A pipeline with 20 MB that hardly compress, and a driver that may collect 1 MB in all."""
     made = Pipeline(tmp_path_factory.mktemp("cluster"), broker.bootstrap, "cluster", 4)
     try:
-        made.produce(20_000, size=1_000)
+        made.produce(20_000, tail_bytes=1_000)
         small = {"spark.driver.maxResultSize": "1m", "spark.executor.memory": "512m"}
         limit = {"maxOffsetsPerTrigger": "10000"}
         application = made.start(

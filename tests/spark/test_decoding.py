@@ -1,7 +1,6 @@
 """Values of a schema registry, by the official serializers, become Spark columns."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from pyspark.sql import Row, SparkSession
 from apportion.spark.decoding.columns import decode
 from apportion.spark.decoding.errors import RegistryError
 from apportion.spark.decoding.registry import SchemaRegistry
-from tests.spark.application import spark_session
 from tests.spark.schema_registry import Registry, at, avro_bytes
 
 V1 = {
@@ -44,13 +42,6 @@ JSON_FLIGHT = {
         "crew": {"type": "array", "items": {"type": "string"}},
     },
 }
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[1]")
-    yield session
-    session.stop()
 
 
 def of_values(spark: SparkSession, values: list[bytes | None]) -> Any:

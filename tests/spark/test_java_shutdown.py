@@ -1,6 +1,6 @@
 """The shutdown hook of a Java process that has started the program.
 
-The process is played here; tests/spark/test_ending_applications.py has a real one.
+The process is played here; tests/spark/test_application_stories.py has a real one.
 """
 
 import threading

@@ -6,8 +6,6 @@ import subprocess
 import sys
 
 from apportion.spark.monitoring.log_lines import SparkLine
-from tests.spark.error_page import assert_on_page
-from tests.spark.harness import Pipeline, until
 
 PROGRAM = """
 import logging
@@ -86,18 +84,3 @@ def test_a_rebalance_is_shown_unless_the_user_has_set_up_logging() -> None:
     assert stderr_of(chosen, REBALANCE) == (
         "mine group g: rebalance: joined; has 0 partitions now, member epoch 1\nmine not shown\n"
     )
-
-
-def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(pipeline: Pipeline) -> None:
-    application = pipeline.start("one", topic="flihgts")
-    line = (
-        rf"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group {pipeline.group}: "
-        r"topic flihgts does not exist yet; it is read from its beginning once it does: "
-        rf"is its name right\? `apportion topics create flihgts --bootstrap {pipeline.bootstrap}` "
-        r"creates it"
-    )
-    log = pipeline.path / "one.log"
-    until(lambda: "does not exist yet" in log.read_text(), what="the line", also=[application])
-    assert_on_page("a topic that does not exist", log.read_text())
-    (logged,) = (each for each in log.read_text().splitlines() if "does not exist yet" in each)
-    assert re.fullmatch(line, logged), logged

@@ -128,6 +128,14 @@ class Query:
         self.writer.write(frame, [SourceReading(self.group, self.planned, self.bootstrap)])
         self.done = self.planned
 
+    def has_written(self, records: int) -> TopicIdPartition:
+        """The one partition of a new topic, of which a run that has ended wrote every record."""
+        (partition,) = self.topic(records)
+        self.starts(partition)
+        self.runs_until({partition: records})
+        self.stops()
+        return partition
+
     def runs_until(self, ends: dict[TopicIdPartition, int]) -> None:
         """Micro-batches, until the group's offsets are these."""
         give_up = time.monotonic() + 30
@@ -188,10 +196,7 @@ def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_ov
 def test_a_partition_new_to_the_table_does_not_begin_at_a_foreign_commit(
     query: Query, way_on: dict[str, Any]
 ) -> None:
-    (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
-    query.starts(old)
-    query.runs_until({old: 4})
-    query.stops()
+    old, (_, new) = query.has_written(4), query.topic(8, partitions=2)
     query.commits(new, 5)
     query.trim(new, 2)
     query.starts(old, new)
@@ -209,10 +214,7 @@ def test_a_partition_new_to_the_table_does_not_begin_at_a_foreign_commit(
 def test_a_query_that_rewound_without_a_fence_rewinds_again_if_the_report_is_lost(
     query: Query, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
-    query.starts(old)
-    query.runs_until({old: 4})
-    query.stops()
+    old, (_, new) = query.has_written(4), query.topic(8, partitions=2)
     query.commits(new, 5)
     query.starts(old, new)
     query.loses({new: 8})
@@ -226,10 +228,7 @@ def test_a_query_that_rewound_without_a_fence_rewinds_again_if_the_report_is_los
 
 
 def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query: Query) -> None:
-    (partition,) = query.topic(4)
-    query.starts(partition)
-    query.runs_until({partition: 4})
-    query.stops()
+    partition = query.has_written(4)
     query.produce(partition, 2)
     query.commits(partition, 4)  # the sink's own end, without its name
     query.starts(partition)
@@ -247,10 +246,7 @@ def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query: Query) -> 
 def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may_be(
     query: Query, metadata: str, who: str
 ) -> None:
-    (partition,) = query.topic(4)
-    query.starts(partition)
-    query.runs_until({partition: 4})
-    query.stops()
+    partition = query.has_written(4)
     query.produce(partition, 9)
     query.commits(partition, 7, metadata)
     query.starts(partition)
@@ -285,10 +281,7 @@ def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(qu
 def test_skipped_records_that_still_exist_are_read_as_the_error_message_says(
     query: Query,
 ) -> None:
-    (partition,) = query.topic(5)
-    query.starts(partition)
-    query.runs_until({partition: 5})
-    query.stops()
+    partition = query.has_written(5)
     query.produce(partition, 15)
     query.commits(partition, 15)
     query.trim(partition, 7)
@@ -307,10 +300,7 @@ def test_skipped_records_that_still_exist_are_read_as_the_error_message_says(
 
 
 def test_with_nothing_to_go_back_to_an_idle_partition_is_written_at_once(query: Query) -> None:
-    (partition,) = query.topic(5)
-    query.starts(partition)
-    query.runs_until({partition: 5})
-    query.stops()
+    partition = query.has_written(5)
     query.produce(partition, 4)
     query.trim(partition, 7)
     query.starts(
@@ -321,10 +311,7 @@ def test_with_nothing_to_go_back_to_an_idle_partition_is_written_at_once(query: 
 
 
 def test_records_that_are_gone_are_not_gone_back_to(query: Query) -> None:
-    (partition,) = query.topic(5)
-    query.starts(partition)
-    query.runs_until({partition: 5})
-    query.stops()
+    partition = query.has_written(5)
     query.produce(partition, 4)
     query.trim(partition, 7)
     query.starts(partition, source={"failOnDataLoss": "false"}, rewind=True)

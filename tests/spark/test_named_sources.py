@@ -1,6 +1,6 @@
 """Named sources (`readStream.name()`), with which Spark writes its offset log in format 2."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,9 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import spark, started
-
-__all__ = ["spark", "started"]
+from tests.spark.queries import Started
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
@@ -25,7 +23,7 @@ def evolution(spark: SparkSession) -> Iterator[None]:
 
 
 def test_two_named_sources_may_change_places_over_a_restart(
-    spark: SparkSession, pipeline: Pipeline, started: Callable[..., StreamingQuery]
+    spark: SparkSession, pipeline: Pipeline, started: Started
 ) -> None:
     (other,) = partitions_of(pipeline.cluster.create_topic(f"{pipeline.topic}-two", 1))
 

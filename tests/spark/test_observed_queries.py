@@ -1,12 +1,7 @@
-"""What two running queries show to Prometheus and in their progress, against what their group says.
-
-One Spark session serves both tests.
-"""
+"""What running queries show to Prometheus and in their progress, against what their group says."""
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,18 +17,18 @@ from apportion.topics import TopicPartition, partitions_of
 from tests.spark.batch_members import produce
 from tests.spark.conftest import Broker
 from tests.spark.harness import ROOT, Pipeline, until
-from tests.spark.queries import spark
 from tests.spark.test_query_metrics import Series, read, series
 
-__all__ = ["spark"]
-
+IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 PAGE = (ROOT / "docs/spark-metrics.md").read_text()
 
 
 @pytest.fixture(autouse=True)
-def soon_idle(spark: SparkSession) -> None:
+def soon_idle(spark: SparkSession) -> Iterator[None]:
     """A query without records says so at once, and not each 10 s."""
-    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "300")
+    spark.conf.set(IDLE_INTERVAL, "300")
+    yield
+    spark.conf.unset(IDLE_INTERVAL)
 
 
 @pytest.fixture
@@ -208,34 +203,6 @@ def test_the_progress_of_a_query_is_as_the_docs_show_it(
         assert type(latest.pop(volatile)) is type(printed.pop(volatile))
     assert latest == printed
     assert dict(batches(query)[0].sources[0].metrics) == {}
-
-
-SLOW_LISTENER = """
-import time
-
-from apportion.spark import PrometheusListener
-from tests.spark.application import spark_session
-
-
-class Slow(PrometheusListener):
-    def onQueryTerminated(self, event):
-        time.sleep(0.5)
-        super().onQueryTerminated(event)
-
-
-spark = spark_session()
-spark.streams.addListener(Slow(port=0))
-query = spark.readStream.format("rate").load().writeStream.format("noop").start()
-query.stop()
-"""
-
-
-def test_a_program_that_ends_with_its_query_leaves_no_event_undelivered() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", SLOW_LISTENER], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
-    assert ended.returncode == 0
-    assert "Exception" not in ended.stdout + ended.stderr
 
 
 def batches(query: StreamingQuery) -> list[Any]:

@@ -13,29 +13,22 @@ from apportion.spark import delta
 from tests.client import changes
 from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import ended, source, spark, started
+from tests.spark.queries import ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-
-__all__ = ["source", "spark", "started"]
 ENDS_WITHIN_S = 150
 
 
 @pytest.fixture
 def writing(
-    source: "Callable[..., DataFrame]", started: "Callable[..., StreamingQuery]"
+    rows: "Callable[..., DataFrame]", started: "Callable[..., StreamingQuery]"
 ) -> "Callable[..., StreamingQuery]":
     """`writing(writer, checkpoint)`: a query of the pipeline's group with that writer."""
-
-    def start(writer: delta.Writer, checkpoint: str = "checkpoint") -> "StreamingQuery":
-        rows = source().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
-        return started(rows, writer, checkpoint)
-
-    return start
+    return lambda writer, checkpoint="checkpoint": started(rows(), writer, checkpoint)
 
 
 def refusal(query: "StreamingQuery") -> str:
@@ -141,7 +134,7 @@ def test_with_adopt_a_refused_query_and_a_moved_table_go_on_with_their_checkpoin
 def test_a_copied_checkpoint_is_refused_and_its_new_group_stays_free(
     pipeline: Pipeline,
     writing: "Callable[..., StreamingQuery]",
-    source: "Callable[..., DataFrame]",
+    rows: "Callable[..., DataFrame]",
     started: "Callable[..., StreamingQuery]",
 ) -> None:
     pipeline.produce(40)
@@ -149,14 +142,14 @@ def test_a_copied_checkpoint_is_refused_and_its_new_group_stays_free(
     until(lambda: pipeline.total_committed() == 40, 180, "the group's offsets")
     first.stop()
     other, new_group = pipeline.path / "other", f"{pipeline.group}-new"
-    rows = source(**{"kafka.group.id": new_group}).selectExpr("topic", "partition", "offset")
-    error = refusal(started(rows, delta.Writer(str(other)), "checkpoint"))
+    renamed = rows(**{"kafka.group.id": new_group})
+    error = refusal(started(renamed, delta.Writer(str(other)), "checkpoint"))
     assert f"this checkpoint belongs to a query that writes to {pipeline.table}" in error
     assert pipeline.cluster.committed_offsets(new_group, pipeline.partitions) == dict.fromkeys(
         pipeline.partitions, OffsetAndMetadata(None)
     )
     # as the error says: with a checkpoint of its own
-    started(rows, delta.Writer(str(other)), "checkpoint-of-another")
+    started(renamed, delta.Writer(str(other)), "checkpoint-of-another")
     claimed = dict.fromkeys(pipeline.partitions, OffsetAndMetadata(10, metadata_of((str(other),))))
     until(
         lambda: pipeline.cluster.committed_offsets(new_group, pipeline.partitions) == claimed,
@@ -166,7 +159,6 @@ def test_a_copied_checkpoint_is_refused_and_its_new_group_stays_free(
     # the first program goes on with its checkpoint, in a group that was renamed
     pipeline.produce(40)
     pipeline.group = f"{pipeline.group}-renamed"
-    rows = source().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
-    started(rows, delta.Writer(str(pipeline.table)), "checkpoint")
+    started(rows(), delta.Writer(str(pipeline.table)), "checkpoint")
     until(lambda: pipeline.total_committed() == 80, 180, "the group's offsets")
     assert pipeline.rows() == pipeline.expected()

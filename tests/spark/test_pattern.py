@@ -1,16 +1,17 @@
 """A stream that chooses its topics by a pattern, as a batch member without Spark."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
 
+import apportion.coord.consumer.expressions
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import EMPTY_SPAN
-from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.membership.batch_member import BatchMember
-from apportion.topics import TopicIdPartition, partitions_of
-from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce, span_where
+from tests.spark.batch_members import GroupProtocol, broker, create_topic, span_where
+
+__all__ = ["broker"]
 
 PATIENT: dict[str, str] = {"startingOffsets": "earliest", "subscribe": ""}
 
@@ -21,33 +22,24 @@ def protocol() -> GroupProtocol:
     return "consumer"
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(**SHORT_SESSIONS) as running:
-        yield running
-
-
 @pytest.fixture
 def name() -> str:
     return f"pattern-{uuid4().hex[:8]}"
 
 
-def filled(cluster: Cluster, topic: str, count: int) -> tuple[TopicIdPartition, ...]:
-    partitions = partitions_of(cluster.create_topic(topic, 2))
-    for partition in partitions:
-        produce(cluster, partition, count)
-    return partitions
-
-
 def test_the_topics_that_match_are_read_and_so_is_one_that_comes_later(
-    cluster: Cluster, batch_member_of: Callable[..., BatchMember], name: str
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first = filled(cluster, f"{name}-a", 4)
-    filled(cluster, f"other-{name}-a", 4)
+    monkeypatch.setattr(apportion.coord.consumer.expressions, "REFRESH_AT_LEAST_MS", 500)
+    first = create_topic(cluster, f"{name}-a", 2, records=4)
+    create_topic(cluster, f"other-{name}-a", 2, records=4)
     member = batch_member_of(name, "", **PATIENT, subscribePattern=f"{name}-.*")
     span = span_where(member, EMPTY_SPAN, lambda span: len(span.ranges) == 2)
     assert dict(span.ranges) == dict.fromkeys(first, (0, 4))
-    later = filled(cluster, f"{name}-b", 3)
+    later = create_topic(cluster, f"{name}-b", 2, records=3)
     span = span_where(member, span, lambda span: len(span.ranges) == 4)
     assert {each: span.ranges[each] for each in later} == dict.fromkeys(later, (0, 3))
 
@@ -55,7 +47,7 @@ def test_the_topics_that_match_are_read_and_so_is_one_that_comes_later(
 def test_reading_what_is_there_does_not_end_before_the_pattern_is_resolved(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember], name: str
 ) -> None:
-    partitions = filled(cluster, f"{name}-a", 4)
+    partitions = create_topic(cluster, f"{name}-a", 2, records=4)
     for _ in range(2):  # a second run finds a group that has resolved it
         member = batch_member_of(name, "", **PATIENT, subscribePattern=f"{name}-.*")
         member.stop_at_present_ends()

@@ -65,6 +65,11 @@ def planned() -> Iterator[PlannedBatchFile]:
     file.close()
 
 
+def reading(span: Span) -> SourceReading:
+    """What a query without a secret has planned."""
+    return SourceReading("g", span, "b:9092", client_id="apportion-spark-g")
+
+
 def read() -> list[SourceReading]:
     return list(planned_batches(LOAD).values())
 
@@ -95,9 +100,7 @@ def test_the_batch_of_a_running_source_is_found_by_its_load(
     assert read() == []
     for ends in (5, 9):
         planned.write(span(0, ends))
-        assert read() == [
-            SourceReading("g", span(0, ends), "b:9092", client_id="apportion-spark-g")
-        ]
+        assert read() == [reading(span(0, ends))]
     assert files(temporary) == [f"{LOAD}.{os.getpid()}.batch"]
     assert planned_batches("b" * 32) == {}
 
@@ -109,7 +112,7 @@ def test_a_late_read_of_an_older_batch_leaves_the_batch_in_progress(
     planned.expect(span(5, 9))
     planned.write(span(5, 9))
     planned.write(span(0, 5))
-    assert read() == [SourceReading("g", span(5, 9), "b:9092", client_id="apportion-spark-g")]
+    assert read() == [reading(span(5, 9))]
 
 
 def test_a_source_says_what_it_planned_last_while_a_program_reads_an_older_batch() -> None:
@@ -133,7 +136,7 @@ def test_a_source_says_what_it_planned_last_while_a_program_reads_an_older_batch
         produce(cluster, partition, 2)
         second = spark.submit(next_batch, first).result(60)
         spark.submit(reader.partitions, question, first).result(60)
-        found = [reading.span for reading in read()]
+        found = [each.span for each in read()]
         spark.submit(reader.stop).result(60)
         cluster.close()
     assert found == [parse_span(second)]
@@ -149,11 +152,7 @@ def test_a_source_that_ends_takes_its_file_along(
 
 def test_the_batch_of_a_killed_source_is_not_found() -> None:
     with source_of_another_process(LOAD) as kill:
-        assert read() == [
-            SourceReading(
-                "g", Span("of the other process", {}), "b:9092", client_id="apportion-spark-g"
-            )
-        ]
+        assert read() == [reading(Span("of the other process", {}))]
         kill()
     assert read() == []
 
@@ -243,7 +242,7 @@ def test_a_source_that_once_left_no_batch_is_refused_beside_another_of_its_load(
     monkeypatch.setattr("os.getpid", lambda: 1)
     with pytest.raises(BatchNotLeft, match="two running queries read from one load"):
         other.write(span(5, 9))
-    assert read() == [SourceReading("g", span(0, 5), "b:9092", client_id="apportion-spark-g")]
+    assert read() == [reading(span(0, 5))]
 
 
 def test_without_a_directory_a_source_goes_on(temporary: Path) -> None:

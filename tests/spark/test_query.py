@@ -1,6 +1,4 @@
-"""What one query is told: faults in its options and its plan, lost data, columns. One Spark session
-serves all tests.
-"""
+"""What one query is told: faults in its options and its plan, lost data, columns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +7,6 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.spark import OptionError, StatefulQuery, delta, guard
 from apportion.topics import partitions_of
@@ -17,25 +14,7 @@ from apportion.wire.batch import encode_batch
 from tests.client import changes
 from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import ended, source, spark, started
-
-__all__ = ["source", "spark", "started"]
-
-
-def test_the_columns_are_those_of_sparks_own_kafka_source(source: Callable[..., DataFrame]) -> None:
-    assert source().dtypes == [
-        ("key", "binary"),
-        ("value", "binary"),
-        ("topic", "string"),
-        ("partition", "int"),
-        ("offset", "bigint"),
-        ("timestamp", "timestamp"),
-        ("timestampType", "int"),
-    ]
-    assert source(includeHeaders="true").dtypes[-1] == (
-        "headers",
-        "array<struct<key:string,value:binary>>",
-    )
+from tests.spark.queries import Started, ended
 
 
 def test_a_missing_group_is_refused_before_any_job_starts(
@@ -53,7 +32,7 @@ def test_a_missing_group_is_refused_before_any_job_starts(
 
 
 def test_a_missing_group_is_refused_at_the_latest_when_the_query_begins(
-    spark: SparkSession, pipeline: Pipeline, started: Callable[..., StreamingQuery]
+    spark: SparkSession, pipeline: Pipeline, started: Started
 ) -> None:
     rows = (
         spark.readStream.format("apportion")
@@ -93,7 +72,7 @@ def test_a_misspelt_option_is_refused_though_spark_hands_it_over_in_lower_case(
 
 
 def test_every_field_of_a_record_arrives(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     records = [
         (b"k", b"v", (("h", b"x"),)),
@@ -126,7 +105,7 @@ def test_every_field_of_a_record_arrives(
 
 
 def test_max_offsets_per_trigger_limits_every_batch(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(100)
     sizes: list[int] = []
@@ -136,7 +115,7 @@ def test_max_offsets_per_trigger_limits_every_batch(
 
 
 def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     (other,) = partitions_of(pipeline.cluster.create_topic(f"{pipeline.topic}-two", 1))
     both = source().union(
@@ -159,43 +138,51 @@ def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(
     )
 
 
+STATE = "an aggregation, or another operator that keeps state"
+REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], str, str]] = {
+    "aggregated": (
+        lambda rows: rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset")),
+        STATE,
+        "an aggregation",
+    ),
+    "without duplicates": (lambda rows: rows.dropDuplicates(["key"]), STATE, "dropDuplicates()"),
+    "without offset": (
+        lambda rows: rows.select("topic", "partition", "value"),
+        "the source's columns were dropped",
+        "dropped offset",
+    ),
+    "with another offset": (
+        lambda rows: rows.withColumn("offset", F.col("offset") + 1000),
+        "a source's column was changed",
+        "with offsets 1000 to 1004",
+    ),
+}
+"""What a query makes of the source's rows; the row of the errors' page, and words of the error."""
+
+
+@pytest.mark.parametrize(("change", "page", "words"), REFUSED.values(), ids=REFUSED)
+def test_the_writer_ends_a_query_of_which_it_cannot_write_each_record_once(
+    pipeline: Pipeline,
+    source: Callable[..., DataFrame],
+    started: Started,
+    change: Callable[[DataFrame], DataFrame],
+    page: str,
+    words: str,
+) -> None:
+    pipeline.produce(20)
+    mode = "update" if words == "an aggregation" else "append"
+    error = ended(started(change(source()), mode=mode))
+    assert_on_page(page, error)
+    assert words in error
+    assert pipeline.rows() == []
+
+
 def test_two_sources_of_one_topic_are_refused(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(40)
     error = ended(started(source().union(source(**{"kafka.group.id": f"{pipeline.group}-two"}))))
     assert f"two sources of this query read topic {pipeline.topic}" in error
-
-
-@pytest.mark.parametrize(
-    ("stateful", "operator", "mode"),
-    [
-        (
-            lambda rows: rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset")),
-            "an aggregation",
-            "update",
-        ),
-        (lambda rows: rows.dropDuplicates(["key"]), "dropDuplicates()", "append"),
-    ],
-)
-def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(
-    pipeline: Pipeline,
-    source: Callable[..., DataFrame],
-    stateful: Callable[[DataFrame], DataFrame],
-    operator: str,
-    mode: str,
-) -> None:
-    pipeline.produce(20)
-    writer = (
-        stateful(source())
-        .writeStream.foreachBatch(delta.Writer(str(pipeline.table)))
-        .outputMode(mode)
-    )
-    query = writer.option("checkpointLocation", str(pipeline.path / "checkpoint")).start()
-    error = ended(query)
-    assert_on_page("an aggregation, or another operator that keeps state", error)
-    assert operator in error
-    assert pipeline.rows() == []
 
 
 @pytest.mark.parametrize(
@@ -238,26 +225,8 @@ def test_guard_lets_a_stateless_query_run(
     query.stop()
 
 
-def test_the_writer_refuses_a_query_that_dropped_the_offset(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
-) -> None:
-    pipeline.produce(4)
-    error = ended(started(source().select("topic", "partition", "value")))
-    assert "dropped offset" in error
-    assert_on_page("the source's columns were dropped", error)
-
-
-def test_the_writer_refuses_rows_whose_offset_was_changed(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
-) -> None:
-    pipeline.produce(4)
-    error = ended(started(source().withColumn("offset", F.col("offset") + 1000)))
-    assert_on_page("a source's column was changed", error)
-    assert pipeline.rows() == []
-
-
 def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(4)
     writer = delta.Writer(str(pipeline.table))
@@ -279,7 +248,7 @@ def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(
 
 
 def test_a_pipeline_may_make_several_rows_of_one_record(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(40)
     started(
@@ -310,7 +279,7 @@ def table_rows(pipeline: Pipeline) -> list[dict[str, int]]:
 
 
 def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(40)
     query = started(source())
@@ -323,7 +292,7 @@ def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets
 
 
 def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(40)
     seen: list[Any] = []

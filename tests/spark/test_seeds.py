@@ -1,12 +1,10 @@
 """Seeds of the simulator on Spark: the same outcomes as anywhere, a row each."""
 
 import json
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,16 +13,6 @@ from apportion.cli.sim_options import SimOptions
 from apportion.sim.kernel.scenario import ScenarioRefused
 from apportion.spark.seeds import FIGURES, seeds, summary
 from tests.sim import stand_in
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    )
-    yield session
-    session.stop()
 
 
 def row(seed: int, **also: Any) -> dict[str, float | str | None]:
@@ -119,11 +107,7 @@ def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(
         "    apportion sim --seed 17 --seconds 5",
     ]
     assert lines[-1].startswith("2 of 20 seeds fail: 20,190 steps, 20 simulated minutes, ")
-    session = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    )
-    assert session.read.parquet(str(out)).count() == 20
-    session.stop()
+    assert pq.read_table(out).num_rows == 20
     assert run(SimOptions(runs=20, spark="local[2]", out=str(out)), stand_in.holds) == 2
     message = capsys.readouterr().err.strip().splitlines()[-1]
     assert message == f"apportion sim: --out {out} is there already: name a directory that is not."

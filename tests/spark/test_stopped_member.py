@@ -14,25 +14,20 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span, parse_span
-from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.membership.batch_member import BatchMember
 from apportion.spark.processes import stop_requests
 from apportion.spark.processes.private_files import create_directory, digest, private_directory
 from apportion.spark.processes.stop_requests import StopAnswer, StopRequest
 from apportion.spark.source import GroupStreamReader
-from apportion.topics import TopicIdPartition, partitions_of
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce, span_where
+from tests.spark.batch_members import GroupProtocol, broker, create_topic, span_where
+
+__all__ = ["broker"]
 
 DONE = StopAnswer(is_committed=True, has_left=True)
 UNFINISHED = StopAnswer(is_committed=False, has_left=True)
-
-
-@pytest.fixture(scope="module")
-def broker(protocol: GroupProtocol) -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(**SHORT_SESSIONS) as running:
-        yield running
 
 
 @pytest.fixture
@@ -76,8 +71,7 @@ def profiler_kept() -> Iterator[None]:
 def reading(cluster: Cluster, member: BatchMember) -> tuple[TopicIdPartition, Span]:
     """The one partition of the member's topic, and the batch [0, 5) of its eight records."""
     (topic,) = member.options.topics.names
-    (partition,) = partitions_of(cluster.create_topic(topic, 1))
-    produce(cluster, partition, 8)
+    (partition,) = create_topic(cluster, topic, records=8)
     return partition, span_where(member, EMPTY_SPAN, lambda span: span.ranges, limit=5)
 
 

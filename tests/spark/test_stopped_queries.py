@@ -12,9 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from apportion.broker import EmbeddedBroker
 from apportion.spark import delta, run, stop
 from tests.spark.harness import PATIENCE_S, Pipeline, until
-from tests.spark.queries import source, spark, started
-
-__all__ = ["source", "spark", "started"]
+from tests.spark.queries import Started
 
 
 class Gate:
@@ -45,10 +43,6 @@ def gate(pipeline: Pipeline) -> Iterator[Gate]:
     made.open()
 
 
-def rows(frame: DataFrame) -> DataFrame:
-    return frame.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
-
-
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What apportion has logged; py4j logs the errors of a function of foreachBatch itself."""
     return [each.getMessage() for each in caplog.records if each.name == "apportion.spark"]
@@ -60,11 +54,11 @@ def has_no_members(pipeline: Pipeline) -> bool:
 
 def test_the_batch_that_runs_is_finished_and_the_group_knows_of_it(
     pipeline: Pipeline,
-    source: Callable[..., DataFrame],
-    started: Callable[..., StreamingQuery],
+    rows: Callable[..., DataFrame],
+    started: Started,
     gate: Gate,
 ) -> None:
-    query = started(rows(source()), gate)
+    query = started(rows(), gate)
     pipeline.produce(40)
     pipeline.until_written()
     gate.close()
@@ -79,16 +73,16 @@ def test_the_batch_that_runs_is_finished_and_the_group_knows_of_it(
 
 
 def test_a_query_that_waits_for_its_next_trigger_tells_the_group_of_its_last_batch(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
-    frame = rows(source())
+    frame = rows()
     pipeline.produce(8)
     begun = started(frame, checkpoint="kept")
     pipeline.until_written()
     assert stop(begun) is True
     pipeline.produce(8)
     other = started(
-        rows(source(**{"kafka.group.id": f"{pipeline.group}-other"})), Gate(pipeline.path / "other")
+        rows(**{"kafka.group.id": f"{pipeline.group}-other"}), Gate(pipeline.path / "other")
     )
     waiting = started(frame, checkpoint="kept", processingTime="20 seconds")
     pipeline.until_written()
@@ -102,12 +96,12 @@ def test_a_query_that_waits_for_its_next_trigger_tells_the_group_of_its_last_bat
 
 def test_a_batch_that_takes_too_long_is_interrupted_and_read_again(
     pipeline: Pipeline,
-    source: Callable[..., DataFrame],
-    started: Callable[..., StreamingQuery],
+    rows: Callable[..., DataFrame],
+    started: Started,
     gate: Gate,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    frame = rows(source())
+    frame = rows()
     query = started(frame, gate, checkpoint="kept")
     pipeline.produce(8)
     pipeline.until_written()
@@ -138,11 +132,11 @@ def waits_for(query: StreamingQuery) -> str:
 
 
 def test_a_query_that_waits_for_its_brokers_says_so_and_is_stopped_at_once(
-    source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    rows: Callable[..., DataFrame], started: Started
 ) -> None:
     with EmbeddedBroker() as broker:
         away = broker.bootstrap
-        frame = rows(source(**{"kafka.bootstrap.servers": away}))
+        frame = rows(**{"kafka.bootstrap.servers": away})
     query = started(frame)
     said = until(lambda: waits_for(query))
     assert said.startswith(
@@ -153,20 +147,20 @@ def test_a_query_that_waits_for_its_brokers_says_so_and_is_stopped_at_once(
 
 
 def test_a_program_ends_with_code_0_once_everything_is_read(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(8)
-    assert run(started(rows(source()), availableNow=True)) == 0
+    assert run(started(rows(), availableNow=True)) == 0
     assert (pipeline.total_committed(), pipeline.rows()) == (8, pipeline.expected())
 
 
 def test_a_program_whose_query_fails_ends_with_code_1_and_the_reason_last(
     pipeline: Pipeline,
-    source: Callable[..., DataFrame],
-    started: Callable[..., StreamingQuery],
+    rows: Callable[..., DataFrame],
+    started: Started,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    query = started(rows(source(**{"kafka.group.remote.assignor": "nobodys"})))
+    query = started(rows(**{"kafka.group.remote.assignor": "nobodys"}))
     assert run(query) == 1
     assert stop(query) is False
     assert said(caplog) == [
@@ -174,7 +168,7 @@ def test_a_program_whose_query_fails_ends_with_code_1_and_the_reason_last(
         "ServerAssignor nobodys is not offered here; there is uniform, range: ask for one of these "
         "(group.remote.assignor), or add nobodys to the broker's group.consumer.assignors."
     ]
-    narrow = started(rows(source()).selectExpr("value"))
+    narrow = started(rows().selectExpr("value"))
     assert run(narrow) == 1
     assert said(caplog)[1:] == [
         f"query {narrow.id} has failed: the Delta writer needs the source's columns topic, "

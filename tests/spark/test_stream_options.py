@@ -1,26 +1,24 @@
-"""Options of streams that the writer and Spark have a part in: topics by a pattern, partitions by
-hand, divided ranges, and batches that wait for enough records. One Spark session serves all tests.
+"""Options of streams that the writer and Spark have a part in, and which batches there are: topics
+by a pattern, partitions by hand, divided ranges, batches that wait for enough records, none when
+idle.
 """
 
 import json
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
+from tests.spark.application import gated_source
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import source, spark, started
-
-__all__ = ["source", "spark", "started"]
+from tests.spark.queries import Started
 
 
 def test_a_pattern_and_divided_ranges_reach_the_table_each_record_once(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(40)
-    rows = source(subscribe="", subscribePattern=f"{pipeline.topic}|none", minPartitions="6")
-    started(rows.withColumn("value", F.col("value").cast("string")))
+    started(rows(subscribe="", subscribePattern=f"{pipeline.topic}|none", minPartitions="6"))
     until(lambda: len(pipeline.rows()) == 40, what="all records")
     pipeline.produce(40)
     until(lambda: pipeline.total_committed() == 80, what="the group's offsets")
@@ -28,19 +26,17 @@ def test_a_pattern_and_divided_ranges_reach_the_table_each_record_once(
 
 
 def test_assigned_partitions_reach_the_table_and_are_committed(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(40)
-    assigned = json.dumps({pipeline.topic: [1, 3]})
-    rows = source(subscribe="", assign=assigned)
-    started(rows.withColumn("value", F.col("value").cast("string")))
+    started(rows(subscribe="", assign=json.dumps({pipeline.topic: [1, 3]})))
     until(lambda: pipeline.total_committed() == 20, what="the group's offsets")
     assert pipeline.rows() == pipeline.expected(lambda partition, _offset: partition in (1, 3))
     assert pipeline.committed() == {0: None, 1: 10, 2: None, 3: 10}
 
 
 def test_a_batch_waits_for_enough_records_and_has_enough_tasks(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(4)
     sizes: list[tuple[int, int]] = []
@@ -58,7 +54,7 @@ def test_a_batch_waits_for_enough_records_and_has_enough_tasks(
 
 
 def test_no_task_of_a_stream_reads_more_than_its_most_records_and_all_arrive_once(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Started
 ) -> None:
     pipeline.produce(45)
     tasks: list[list[tuple[int, int]]] = []  # the partition and offset of each task's rows
@@ -76,3 +72,37 @@ def test_no_task_of_a_stream_reads_more_than_its_most_records_and_all_arrive_onc
     until(lambda: sum(map(len, tasks)) == 51, what="all records")
     assert sorted(len(rows) for rows in tasks if rows) == [3] * 5 + [4] * 9
     assert sorted(position for rows in tasks for position in rows) == sorted(pipeline.produced)
+
+
+def test_an_idle_stream_makes_no_empty_batches_in_ten_triggers(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    rows: Callable[..., DataFrame],
+    started: Started,
+) -> None:
+    def batches(kind: str) -> list[str]:
+        """Spark's own log of its batches."""
+        logged = (pipeline.path / "checkpoint" / kind).glob("*")
+        return sorted(entry.name for entry in logged if entry.name.isdigit())
+
+    def triggers() -> int:
+        return (pipeline.path / "answered").stat().st_size
+
+    spark.dataSource.register(gated_source(pipeline.path))
+    pipeline.produce(40)
+    started(rows("gated"), checkpoint="checkpoint")
+    until(lambda: pipeline.total_committed() == 40, what="the group's offsets")
+    assert pipeline.rows() == pipeline.expected()
+    before, idle_from = batches("offsets"), triggers()
+    until(lambda: triggers() >= idle_from + 10, what="ten triggers")
+    assert batches("offsets") == batches("commits") == before != []
+
+
+def test_a_filter_that_drops_the_last_rows_of_a_batch_does_not_stop_the_next(
+    pipeline: Pipeline, rows: Callable[..., DataFrame], started: Started
+) -> None:
+    started(rows().where("offset % 10 < 5"))
+    for _ in range(3):
+        pipeline.produce(40)
+        until(lambda: pipeline.total_committed() == len(pipeline.produced), what="the batch")
+    assert pipeline.rows() == pipeline.expected(lambda _partition, offset: offset % 10 < 5)

@@ -172,7 +172,7 @@ def test_a_deleted_topic_is_not_created_again(
     cluster: Cluster, producer: Callable[..., TopicProducer]
 ) -> None:
     cluster.create_topic("deleted", 1)
-    writer = producer(**{"kafka.delivery.timeout.ms": "5000", "kafka.linger.ms": "0"})
+    writer = producer(**{"kafka.delivery.timeout.ms": "2000", "kafka.linger.ms": "0"})
     writer.write([record("deleted")])
     cluster.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="deleted"),), timeout_ms=5_000))
     assert refusal(writer, record("deleted")).startswith("topic deleted, partition 0: ")
@@ -264,7 +264,7 @@ def test_a_record_that_nobody_acknowledges_ends_the_task(
         cluster = Cluster(lost.bootstrap)
         cluster.create_topic("t", 1)
         cluster.close()
-        writer = producer(lost.bootstrap, **{"kafka.delivery.timeout.ms": "5000"})
+        writer = producer(lost.bootstrap, **{"kafka.delivery.timeout.ms": "2000"})
         writer.write([record("t")])
     assert refusal(writer, record("t")) == (
         "topic t, partition 0: _MSG_TIMED_OUT: not acknowledged within "

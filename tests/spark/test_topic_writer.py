@@ -1,7 +1,4 @@
-"""Rows written to topics by `df.write` and `df.writeStream`, on our broker.
-
-One Spark session serves all tests.
-"""
+"""Rows written to topics by `df.write` and `df.writeStream`, on our broker."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,10 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.spark.conftest import Broker
 from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
-from tests.spark.queries import ended, source, spark
+from tests.spark.queries import ended
 from tests.spark.test_topic_producer import read
-
-__all__ = ["source", "spark"]
 
 
 @pytest.fixture
@@ -231,7 +226,6 @@ def test_each_batch_of_a_complete_result_is_written_whole(
     target: str,
     written: Callable[[], list[tuple[Any, ...]]],
 ) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
     rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
     counts = rows.selectExpr("'all' AS key").groupBy("key").count()
     texts = counts.selectExpr("key", "cast(count AS string) AS value")
