@@ -22,6 +22,7 @@ Partitions are `foo-0 foo-1`, or `foo-0..1`. Steps:
 - `time 3000`: milliseconds pass
 - `crash`: the shard is rebuilt from its log
 - `show`: the group: its state, its target, its members; `state`: in a line
+- `metrics`: of the group, in a line
 - `saved A`, `target A`: what is saved of a member
 - `log`: the kinds of the records since `mark`, of which `-` are tombstones
 - `assignor all_to_first`: a custom assignor that answers so, from now on
@@ -52,6 +53,7 @@ from tests.coord.script_words import (
     data_words,
     fields_of,
     heartbeat_words,
+    metrics_words,
     named,
     offer,
     refusal,
@@ -110,6 +112,8 @@ class ScriptPlayer:
                 self.change_settings(name, *value)
             case ["resolve"]:
                 self.driver.end_computations()
+            case ["metrics"]:
+                return metrics_words(self.driver)
             case ["begun"]:
                 return [", ".join(map(computation_words, self.driver.computations)) or "nothing"]
             case ["delete", group_id]:

@@ -1,11 +1,13 @@
 """The words of scripts about a consumer group: of requests, and of what the shard answers."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from apportion.coord.consumer.expressions import ResolveExpressions
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_heartbeat import ClientAssignor, TopicPartitions
+from tests.coord.shard_driver import ShardDriver
 
 FACT = re.compile(r"([a-z]+)=(.*)")
 OFFER = re.compile(r"([^:@%!]+)(?::(-?\d+)-(-?\d+))?(?:@(-?\d+))?(?:%(-?\d+))?(?:!(.*))?")
@@ -82,6 +84,27 @@ def data_words(reason: int, version: int, data: bytes) -> str:
     """The metadata of an assignor, as far as there are any."""
     facts = ((" reason", reason), (" version", version), (" data", bytes(data).decode()))
     return "".join(f"{name} {value}" for name, value in facts if value)
+
+
+def metrics_words(driver: ShardDriver, group_id: str = "g") -> list[str]:
+    """The metrics of a group: what is there, what was counted, the seconds in each state."""
+    found = [each for each in driver.metrics() if each.group_id == group_id]
+    return [
+        f"{each.protocol} {each.state}, members {each.members}, epoch {each.epoch}"
+        + ("" if each.assignment_epoch is None else f"/{each.assignment_epoch}")
+        + f", unowned {each.unowned_partitions}, rebalances {each.rebalances}"
+        + ("" if each.targets_computed is None else f", targets {each.targets_computed}")
+        + f", heartbeats {each.heartbeats}"
+        + counts_words("removed", each.removed_members)
+        + counts_words("seconds", each.state_seconds)
+        for each in found
+    ] or ["no group"]
+
+
+def counts_words(about: str, counts: Mapping[str, float]) -> str:
+    """The counts that are not zero."""
+    some = [f"{name} {count}" for name, count in counts.items() if count]
+    return f"; {about}: {', '.join(some)}" if some else ""
 
 
 def by_topic(words: list[str]) -> dict[str, list[int]]:
