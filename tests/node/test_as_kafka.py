@@ -4,7 +4,7 @@ one would guess another.
 
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import crc32c
 import pytest
@@ -36,9 +36,8 @@ from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTop
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 
 def patched(batch: bytes, at: int, new: bytes) -> bytes:
@@ -64,7 +63,7 @@ def patched(batch: bytes, at: int, new: bytes) -> bytes:
     ],
 )
 def test_a_batch_is_refused_with_kafkas_code(
-    driver: "NodeDriver", kit: "type[Kit]", spoil: Callable[..., bytes], code: Code
+    driver: NodeDriver, spoil: Callable[..., bytes], code: Code
 ) -> None:
     driver.create("t")
     data = PartitionProduceData(index=0, records=spoil(kit.batch(b"a")))
@@ -75,7 +74,7 @@ def test_a_batch_is_refused_with_kafkas_code(
 
 
 def fetched(
-    driver: "NodeDriver", kit: "type[Kit]", session: tuple[int, int] = (0, -1), **facts: Any
+    driver: NodeDriver, session: tuple[int, int] = (0, -1), **facts: Any
 ) -> tuple[int, list[int]]:
     """The code of the whole answer, and that of its one partition if it has one."""
     topic_id = driver.create("t")
@@ -90,29 +89,23 @@ def fetched(
     ]
 
 
-def test_a_fetch_that_ends_a_session_reads_without_one(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
-    assert fetched(driver, kit, session=(77, -1)) == (Code.NONE, [Code.NONE])
+def test_a_fetch_that_ends_a_session_reads_without_one(driver: NodeDriver) -> None:
+    assert fetched(driver, session=(77, -1)) == (Code.NONE, [Code.NONE])
 
 
-def test_a_fetch_in_a_session_that_is_none_is_refused(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
-    assert fetched(driver, kit, session=(77, 3)) == (Code.FETCH_SESSION_ID_NOT_FOUND, [])
+def test_a_fetch_in_a_session_that_is_none_is_refused(driver: NodeDriver) -> None:
+    assert fetched(driver, session=(77, 3)) == (Code.FETCH_SESSION_ID_NOT_FOUND, [])
 
 
-def test_a_fetch_after_an_epoch_that_never_was_is_out_of_range(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
-    assert fetched(driver, kit, last_fetched_epoch=1) == (Code.NONE, [Code.OFFSET_OUT_OF_RANGE])
+def test_a_fetch_after_an_epoch_that_never_was_is_out_of_range(driver: NodeDriver) -> None:
+    assert fetched(driver, last_fetched_epoch=1) == (Code.NONE, [Code.OFFSET_OUT_OF_RANGE])
 
 
 @pytest.mark.parametrize(
     ("key_type", "code"),
     [(0, 0), (1, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, 42), (3, 42), (77, 42)],
 )
-def test_only_groups_have_coordinators(driver: "NodeDriver", key_type: int, code: int) -> None:
+def test_only_groups_have_coordinators(driver: NodeDriver, key_type: int, code: int) -> None:
     answer = driver.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=("k",)))
     assert [each.error_code for each in answer.coordinators] == [code]
 
@@ -121,7 +114,7 @@ def test_only_groups_have_coordinators(driver: "NodeDriver", key_type: int, code
     ("endpoint", "code"),
     [(1, Code.NONE), (2, Code.MISMATCHED_ENDPOINT_TYPE), (3, Code.UNSUPPORTED_ENDPOINT_TYPE)],
 )
-def test_only_brokers_can_be_described(driver: "NodeDriver", endpoint: int, code: Code) -> None:
+def test_only_brokers_can_be_described(driver: NodeDriver, endpoint: int, code: Code) -> None:
     answer = driver.call(DescribeClusterRequest(endpoint_type=endpoint))
     assert (answer.error_code, answer.endpoint_type) == (code, 1)
 
@@ -131,7 +124,7 @@ def test_only_brokers_can_be_described(driver: "NodeDriver", endpoint: int, code
     [("t", 3), ("a b", Code.INVALID_TOPIC_EXCEPTION), ("", Code.INVALID_TOPIC_EXCEPTION)],
 )
 def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(
-    driver: "NodeDriver", name: str, code: int
+    driver: NodeDriver, name: str, code: int
 ) -> None:
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
     assert driver.call(DescribeConfigsRequest(resources=(resource,))).results[0].error_code == code
@@ -157,7 +150,7 @@ def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(
     ],
 )
 def test_a_setting_has_a_value_that_it_can_have(
-    driver: "NodeDriver", name: str, value: str, code: Code
+    driver: NodeDriver, name: str, value: str, code: Code
 ) -> None:
     topic = CreatableTopic(
         name="t",
@@ -169,7 +162,7 @@ def test_a_setting_has_a_value_that_it_can_have(
     assert (result.error_code, result.error_message is None) == (code, code == Code.NONE)
 
 
-def test_operations_are_told_to_those_who_ask(driver: "NodeDriver") -> None:
+def test_operations_are_told_to_those_who_ask(driver: NodeDriver) -> None:
     driver.create("t")
     asked = {
         "include_topic_authorized_operations": True,
@@ -189,7 +182,7 @@ def test_operations_are_told_to_those_who_ask(driver: "NodeDriver") -> None:
     )
 
 
-def test_a_topic_that_is_named_twice_has_one_answer(driver: "NodeDriver") -> None:
+def test_a_topic_that_is_named_twice_has_one_answer(driver: NodeDriver) -> None:
     driver.create("t", 2)
     grown = tuple(
         CreatePartitionsTopic(name="t", count=count, assignments=None) for count in (3, 4)
@@ -207,7 +200,7 @@ def test_a_topic_that_is_named_twice_has_one_answer(driver: "NodeDriver") -> Non
     ] == [Code.INVALID_REQUEST]
 
 
-def test_a_group_that_is_named_twice_is_deleted_once(driver: "NodeDriver") -> None:
+def test_a_group_that_is_named_twice_is_deleted_once(driver: NodeDriver) -> None:
     answer = driver.call(DeleteGroupsRequest(groups_names=("g", "h", "g")))
     assert [(each.group_id, each.error_code) for each in answer.results] == [("g", 69), ("h", 69)]
 
@@ -216,7 +209,7 @@ def test_a_group_that_is_named_twice_is_deleted_once(driver: "NodeDriver") -> No
     ("brokers", "code"), [((1,), Code.NONE), ((9,), 39), ((), 39), ((1, 9), 39)]
 )
 def test_new_partitions_can_only_be_here(
-    driver: "NodeDriver", brokers: tuple[int, ...], code: int
+    driver: NodeDriver, brokers: tuple[int, ...], code: int
 ) -> None:
     driver.create("t", 1)
     where = (CreatePartitionsAssignment(broker_ids=brokers),)
@@ -226,7 +219,7 @@ def test_new_partitions_can_only_be_here(
 
 @pytest.mark.parametrize("word", ["", " ", "a b", "-a", "a.", "a_b", "a\n", "ü"])
 def test_a_client_that_calls_itself_by_no_word_is_told_nothing(
-    driver: "NodeDriver", word: str
+    driver: NodeDriver, word: str
 ) -> None:
     refused = ApiVersionsResponse(error_code=Code.INVALID_REQUEST)
     for version in (3, 4):
@@ -256,7 +249,7 @@ def test_a_client_that_calls_itself_by_no_word_is_told_nothing(
 
 
 def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_wrong(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     driver.create("t", 2)
     wanted = tuple(ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0))
@@ -273,9 +266,7 @@ def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_w
     assert [[each.error_code for each in topic.partitions] for topic in answer.topics] == [[42]]
 
 
-def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(kit.produce("t", kit.batch(b"a")), 12)
     wanted = tuple(
@@ -289,7 +280,7 @@ def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(
 
 
 def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     named, by_id = (
         MetadataRequestTopic(name="t"),
@@ -300,7 +291,7 @@ def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(
     ] == ["t"]
 
 
-def test_a_login_where_there_is_no_sasl_is_refused_and_nothing_else(driver: "NodeDriver") -> None:
+def test_a_login_where_there_is_no_sasl_is_refused_and_nothing_else(driver: NodeDriver) -> None:
     for version in (0, 1):
         assert driver.call(
             SaslHandshakeRequest(mechanism="PLAIN"), version

@@ -2,7 +2,7 @@
 connections and the process.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +20,7 @@ from apportion.wire.messages.join_group import (
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-
-if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 
 
 def joining(
@@ -60,7 +58,7 @@ def beating(joined: JoinGroupResponse) -> HeartbeatRequest:
     )
 
 
-def wait_for(driver: "NodeDriver", ticket: int) -> JoinGroupResponse:
+def wait_for(driver: NodeDriver, ticket: int) -> JoinGroupResponse:
     """The answer to a request that waits for others or for the clock."""
     for _ in range(5):
         driver.flush()
@@ -69,13 +67,13 @@ def wait_for(driver: "NodeDriver", ticket: int) -> JoinGroupResponse:
     return result
 
 
-def led(driver: "NodeDriver", version: int = 9) -> JoinGroupResponse:
+def led(driver: NodeDriver, version: int = 9) -> JoinGroupResponse:
     """What the only member of a group is told when it joins."""
     member_id = driver.call(joining(), version).member_id if version >= 4 else ""
     return wait_for(driver, driver.ask(joining(member_id), version))
 
 
-def settled(driver: "NodeDriver") -> JoinGroupResponse:
+def settled(driver: NodeDriver) -> JoinGroupResponse:
     """A group of one that has its assignment."""
     joined = led(driver)
     defaults: dict[str, Any] = {joined.member_id: b"all"}
@@ -85,7 +83,7 @@ def settled(driver: "NodeDriver") -> JoinGroupResponse:
 
 @pytest.mark.parametrize("version", range(10))
 def test_a_member_joins_syncs_beats_and_leaves_in_every_version(
-    driver: "NodeDriver", version: int
+    driver: NodeDriver, version: int
 ) -> None:
     joined = led(driver, version)
     assert (joined.error_code, joined.generation_id, joined.leader) == (
@@ -110,7 +108,7 @@ def test_a_member_joins_syncs_beats_and_leaves_in_every_version(
     assert (group.group_state, group.members) == ("Empty", ())
 
 
-def test_nobody_is_told_an_assignment_that_could_be_lost(driver: "NodeDriver") -> None:
+def test_nobody_is_told_an_assignment_that_could_be_lost(driver: NodeDriver) -> None:
     joined = led(driver)
     defaults: dict[str, Any] = {joined.member_id: b"all"}
     ticket = driver.ask(syncing(joined, **defaults))
@@ -123,7 +121,7 @@ def test_nobody_is_told_an_assignment_that_could_be_lost(driver: "NodeDriver") -
     )
 
 
-def test_an_assignment_that_the_disk_refused_was_never_given(driver: "NodeDriver") -> None:
+def test_an_assignment_that_the_disk_refused_was_never_given(driver: NodeDriver) -> None:
     joined = settled(driver)
     driver.ask(joining(joined.member_id))  # the leader wants another generation
     driver.flush()
@@ -144,7 +142,7 @@ def test_an_assignment_that_the_disk_refused_was_never_given(driver: "NodeDriver
 
 
 def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     joined = settled(driver)
     driver = driver.crash()
@@ -164,7 +162,7 @@ def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(
     )
 
 
-def test_a_closed_connection_gets_no_response_and_the_others_do(driver: "NodeDriver") -> None:
+def test_a_closed_connection_gets_no_response_and_the_others_do(driver: NodeDriver) -> None:
     joined = settled(driver)
     gone, stays = driver.ask(joining(instance_id="i")), driver.ask(joining(instance_id="j"))
     driver.node.step(Gone((Ticket(gone),)), driver.now)
@@ -174,7 +172,7 @@ def test_a_closed_connection_gets_no_response_and_the_others_do(driver: "NodeDri
 
 
 def test_groups_of_several_shards_are_described_in_their_order_and_each_once(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     for group_id in ("a", "b", "c"):
         driver.call(joining(group_id=group_id))
@@ -191,7 +189,7 @@ def test_groups_of_several_shards_are_described_in_their_order_and_each_once(
 
 
 def test_the_first_member_of_the_other_protocol_converts_an_empty_group_for_good(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
     joined = settled(driver)

@@ -1,6 +1,6 @@
 """Client-side assignors through the node: their requests wait for the disk, and survive a crash."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -17,9 +17,7 @@ from apportion.wire.messages.consumer_group_install_assignment import (
 from apportion.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentRequest,
 )
-
-if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 
 
 def heartbeat(epoch: int, **facts: Any) -> ConsumerGroupHeartbeatRequest:
@@ -49,7 +47,7 @@ PREPARE = ConsumerGroupPrepareAssignmentRequest(group_id="g", member_id="m", mem
 
 
 def test_an_installed_target_is_durable_before_its_answer_and_after_a_crash(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     topic_id = driver.create("t", 3)
     assert driver.call(heartbeat(0)).should_compute_assignment
@@ -71,7 +69,7 @@ def test_an_installed_target_is_durable_before_its_answer_and_after_a_crash(
     )
 
 
-def test_a_crash_before_the_installation_begins_the_computation_anew(driver: "NodeDriver") -> None:
+def test_a_crash_before_the_installation_begins_the_computation_anew(driver: NodeDriver) -> None:
     topic_id = driver.create("t", 3)
     driver.call(heartbeat(0))
     driver.call(PREPARE)
@@ -83,7 +81,7 @@ def test_a_crash_before_the_installation_begins_the_computation_anew(driver: "No
 
 
 def test_an_installation_whose_flush_fails_is_answered_with_an_error_and_undone(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     topic_id = driver.create("t", 3)
     driver.call(heartbeat(0))

@@ -2,9 +2,9 @@
 breaks over them.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import DecodeError
@@ -49,15 +49,12 @@ from apportion.wire.messages.offset_delete import (
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.table import APIS, api_of, decode_request, encode_request
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit
-
+from tests.node import kit
 
 TOPIC_ID = bytes(range(16))
 
 
-def requests_about_topics(kit: "type[Kit]") -> list[Any]:
+def requests_about_topics() -> list[Any]:
     """Requests that do as much as possible with the topic "t"."""
     offsets = (
         ListOffsetsPartition(partition_index=0, timestamp=-1),
@@ -178,16 +175,14 @@ def frame_of(request: Any, back: Any, positions: list[tuple[int, int]], cut: int
     return bytes(frame[: len(frame) - cut] if cut else frame)
 
 
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=200, deadline=None)
 @given(damages)
 def test_no_damage_breaks_a_node(
-    kit: "type[Kit]", damaged: list[tuple[int, int, list[tuple[int, int]], int | None]]
+    damaged: list[tuple[int, int, list[tuple[int, int]], int | None]],
 ) -> None:
     driver = kit.NodeDriver()
     driver.create("t", 3)
-    requests = [*requests_about_topics(kit), *requests_about_groups()]
+    requests = [*requests_about_topics(), *requests_about_groups()]
     for which, cut, changes, length in damaged:
         try:
             incoming = decode_request(frame_of(requests[which], cut, changes, length))

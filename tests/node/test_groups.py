@@ -2,7 +2,7 @@
 disk.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -26,9 +26,8 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import OffsetCommitKey
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 
 def join(
@@ -52,7 +51,7 @@ def commit(group_id: str, offset: Any, member_id: str = "", epoch: int = -1) -> 
     )
 
 
-def committed(driver: "NodeDriver", *group_ids: str) -> dict[str, list[int]]:
+def committed(driver: NodeDriver, *group_ids: str) -> dict[str, list[int]]:
     groups = tuple(
         OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids
     )
@@ -66,7 +65,7 @@ def committed(driver: "NodeDriver", *group_ids: str) -> dict[str, list[int]]:
 
 
 def test_a_node_shows_its_topics_and_each_shard_with_its_log(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     driver.create("t", 3)
     driver.call(join("g"))
@@ -80,7 +79,7 @@ def test_a_node_shows_its_topics_and_each_shard_with_its_log(
     assert [topic.name for topic in driver.node.topics] == ["__consumer_offsets", "t"]
 
 
-def test_a_member_joins_only_when_its_records_are_durable(driver: "NodeDriver") -> None:
+def test_a_member_joins_only_when_its_records_are_durable(driver: NodeDriver) -> None:
     driver.create("t", 3)
     ticket = driver.ask(join("g"))
     assert ticket not in driver.answers
@@ -90,7 +89,7 @@ def test_a_member_joins_only_when_its_records_are_durable(driver: "NodeDriver") 
     assert [each.partitions for each in answer.assignment.topic_partitions] == [(0, 1, 2)]
 
 
-def test_a_view_waits_for_what_it_would_show(driver: "NodeDriver") -> None:
+def test_a_view_waits_for_what_it_would_show(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
     driver.ask(commit("g", 2), 9)
@@ -102,7 +101,7 @@ def test_a_view_waits_for_what_it_would_show(driver: "NodeDriver") -> None:
     assert driver.answers[view].groups[0].topics[0].partitions[0].committed_offset == 2
 
 
-def test_another_shards_view_does_not_wait(driver: "NodeDriver") -> None:
+def test_another_shards_view_does_not_wait(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
     other = next(name for name in "hijk" if shard_of(name, 50) != shard_of("g", 50))
@@ -114,7 +113,7 @@ def test_another_shards_view_does_not_wait(driver: "NodeDriver") -> None:
     assert driver.answers[view].groups[0].topics[0].partitions[0].committed_offset == 5
 
 
-def test_groups_and_offsets_are_there_after_a_crash(driver: "NodeDriver") -> None:
+def test_groups_and_offsets_are_there_after_a_crash(driver: NodeDriver) -> None:
     driver.create("t", 2)
     first = driver.call(join("g"))
     driver.call(commit("g", 7, first.member_id, first.member_epoch), 9)
@@ -127,7 +126,7 @@ def test_groups_and_offsets_are_there_after_a_crash(driver: "NodeDriver") -> Non
     assert driver.call(steady).error_code == Code.NONE
 
 
-def test_a_member_that_falls_silent_is_put_out(kit: "type[Kit]") -> None:
+def test_a_member_that_falls_silent_is_put_out() -> None:
     defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 6000}
     driver = kit.NodeDriver(**defaults)
     driver.create("t")
@@ -138,7 +137,7 @@ def test_a_member_that_falls_silent_is_put_out(kit: "type[Kit]") -> None:
     assert driver.call(steady).error_code == Code.UNKNOWN_MEMBER_ID
 
 
-def test_requests_over_several_groups_are_joined_in_their_order(driver: "NodeDriver") -> None:
+def test_requests_over_several_groups_are_joined_in_their_order(driver: NodeDriver) -> None:
     driver.create("t")
     names = [f"group-{n}" for n in range(8)]
     for n, name in enumerate(names):
@@ -158,7 +157,7 @@ def test_requests_over_several_groups_are_joined_in_their_order(driver: "NodeDri
 
 @pytest.mark.parametrize("others", [(), ("h",)])
 def test_a_group_that_is_named_again_is_told_of_once(
-    driver: "NodeDriver", others: tuple[str, ...]
+    driver: NodeDriver, others: tuple[str, ...]
 ) -> None:
     driver.create("t", 3)
     driver.call(commit("g", 5))
@@ -170,13 +169,13 @@ def test_a_group_that_is_named_again_is_told_of_once(
     assert sorted(group.group_id for group in fetched.groups) == sorted(["g", *others])
 
 
-def test_requests_over_no_group_are_answered(driver: "NodeDriver") -> None:
+def test_requests_over_no_group_are_answered(driver: NodeDriver) -> None:
     assert driver.call(ListGroupsRequest()).groups == ()
     assert driver.call(DeleteGroupsRequest(groups_names=())).results == ()
     assert driver.call(ConsumerGroupDescribeRequest(group_ids=())).groups == ()
 
 
-def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: "NodeDriver") -> None:
+def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: NodeDriver) -> None:
     topic_id = driver.create("t")
     epoch = driver.call(join("g")).member_epoch
     driver.create("u")
@@ -193,7 +192,7 @@ def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: "No
     assert any(each.topic_id == topic_id for each in answer.assignment.topic_partitions)
 
 
-def test_a_failed_flush_reloads_the_shard_without_what_was_lost(driver: "NodeDriver") -> None:
+def test_a_failed_flush_reloads_the_shard_without_what_was_lost(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
     lost = [driver.ask(commit("g", 2), 9), driver.ask(commit("g", 3), 9)]
@@ -209,7 +208,7 @@ def test_a_failed_flush_reloads_the_shard_without_what_was_lost(driver: "NodeDri
     assert committed(driver.crash(), "g") == {"g": [4]}
 
 
-def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: "NodeDriver") -> None:
+def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
     nonsense = Arrived(Ticket(99), commit("g", "not a number"), 9, Caller("", ""), bytes(16))
@@ -225,7 +224,7 @@ def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: "NodeDriver") 
     assert committed(driver, "g") == {"g": [1]}
 
 
-def give_up(driver: "NodeDriver", event: Arrived | Tick) -> list[Note]:
+def give_up(driver: NodeDriver, event: Arrived | Tick) -> list[Note]:
     """The event's step breaks off, and the node says what follows."""
     with pytest.raises(DiskError) as refused:
         driver.node.step(event, driver.now)
@@ -233,7 +232,7 @@ def give_up(driver: "NodeDriver", event: Arrived | Tick) -> list[Note]:
 
 
 def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
     driver.create("u")
@@ -252,7 +251,7 @@ def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(
     assert committed(driver, "g") == committed(driver.crash(), "g") == {"g": [1]}
 
 
-def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit: "type[Kit]") -> None:
+def test_a_deadline_behind_a_broken_step_is_served_by_the_next() -> None:
     defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 3000}
     driver = kit.NodeDriver(**defaults)
     driver.create("t")
@@ -266,7 +265,7 @@ def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit: "type[Kit]")
     assert driver.answers[parked].responses[0].partitions[0].error_code == Code.NONE
 
 
-def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(driver: "NodeDriver") -> None:
+def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(driver: NodeDriver) -> None:
     driver.create("t")
     lost = driver.ask(commit("g", 1), 9)
     driver.fail_flush()
@@ -275,9 +274,7 @@ def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(driver: "NodeDr
     assert committed(driver.crash(), "g") == {"g": [2]}
 
 
-def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
     topic = driver.call(

@@ -1,6 +1,6 @@
 """Topics come, grow and go; versions, features and coordinators are as Kafka says them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -26,13 +26,12 @@ from apportion.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from apportion.wire.table import SERVED_APIS
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 
 def described(
-    driver: "NodeDriver", name: str, version: int = 13, may_create: bool = False
+    driver: NodeDriver, name: str, version: int = 13, may_create: bool = False
 ) -> MetadataResponseTopic:
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=may_create
@@ -42,7 +41,7 @@ def described(
 
 
 def created(
-    driver: "NodeDriver",
+    driver: NodeDriver,
     name: str,
     count: int = 1,
     factor: int = 1,
@@ -63,7 +62,7 @@ def created(
     return result
 
 
-def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(driver: "NodeDriver") -> None:
+def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(driver: NodeDriver) -> None:
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
     asked = driver.ask(CreateTopicsRequest(topics=(topic,)))
     read = driver.ask(MetadataRequest(topics=None))
@@ -72,7 +71,7 @@ def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(driver: "NodeDr
     assert {asked, read} <= set(driver.answers)
 
 
-def test_topics_are_there_after_a_crash_with_their_ids(driver: "NodeDriver") -> None:
+def test_topics_are_there_after_a_crash_with_their_ids(driver: NodeDriver) -> None:
     topic_id = driver.create("t", 3)
     described_topic = described(driver.crash(), "t")
     assert (
@@ -111,7 +110,7 @@ def test_topics_are_there_after_a_crash_with_their_ids(driver: "NodeDriver") -> 
     ],
 )
 def test_topics_that_cannot_be_are_refused(
-    driver: "NodeDriver",
+    driver: NodeDriver,
     fields: dict[str, Any],
     code: Code,
 ) -> None:
@@ -122,7 +121,7 @@ def test_topics_that_cannot_be_are_refused(
     assert driver.call(MetadataRequest(topics=None)) == before
 
 
-def test_defaults_assignments_and_trials(kit: "type[Kit]") -> None:
+def test_defaults_assignments_and_trials() -> None:
     driver = kit.NodeDriver(num_partitions=4)
     assert created(driver, "trial", validate_only=True).error_code == Code.NONE
     assert described(driver, "trial").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -133,13 +132,13 @@ def test_defaults_assignments_and_trials(kit: "type[Kit]") -> None:
     assert created(driver, "by_hand", -1, -1, assignments=by_hand).num_partitions == 2
 
 
-def test_a_topic_twice_in_one_request_is_made_not_once(driver: "NodeDriver") -> None:
+def test_a_topic_twice_in_one_request_is_made_not_once(driver: NodeDriver) -> None:
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
     answer = driver.call(CreateTopicsRequest(topics=(topic, topic)))
     assert [each.error_code for each in answer.topics] == [Code.INVALID_REQUEST]
 
 
-def test_metadata_creates_a_topic_only_where_it_is_allowed(kit: "type[Kit]") -> None:
+def test_metadata_creates_a_topic_only_where_it_is_allowed() -> None:
     driver = kit.NodeDriver(num_partitions=2)
     assert described(driver, "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
     assert described(driver, "a b", may_create=True).error_code == Code.INVALID_TOPIC_EXCEPTION
@@ -150,9 +149,7 @@ def test_metadata_creates_a_topic_only_where_it_is_allowed(kit: "type[Kit]") -> 
     assert described(strict, "t", may_create=True).error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_deleted_topic_takes_its_files_with_it_once_that_is_durable(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_deleted_topic_takes_its_files_with_it_once_that_is_durable(driver: NodeDriver) -> None:
     topic_id = driver.create("t")
     driver.call(kit.produce("t", kit.batch(b"a")), 12)
     deletion = driver.ask(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
@@ -170,7 +167,7 @@ class UndeletableDisk(MemoryDisk):
         raise DiskError("delete", path, OSError(5, "Input/output error"))
 
 
-def test_a_disk_that_does_not_delete_holds_nobody_up(kit: "type[Kit]") -> None:
+def test_a_disk_that_does_not_delete_holds_nobody_up() -> None:
     driver = kit.NodeDriver(UndeletableDisk())
     topic_id = driver.create("t")
     driver.call(kit.produce("t", kit.batch(b"a")), 12)
@@ -180,9 +177,7 @@ def test_a_disk_that_does_not_delete_holds_nobody_up(kit: "type[Kit]") -> None:
     assert driver.crash().disk.list_dir("topics") == ()
 
 
-def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(driver: NodeDriver) -> None:
     driver.ask(
         CreateTopicsRequest(
             topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)
@@ -193,9 +188,7 @@ def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(
     assert next_life.disk.list_dir("topics") == ()
 
 
-def test_logs_are_not_swept_because_the_catalog_cannot_be_read(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_logs_are_not_swept_because_the_catalog_cannot_be_read(driver: NodeDriver) -> None:
     driver.create("t")
     disk = driver.disk.crash()
     disk.append("catalog.log", 0, b"x" * disk.size("catalog.log"))
@@ -207,9 +200,7 @@ def test_logs_are_not_swept_because_the_catalog_cannot_be_read(
     assert disk.list_dir("topics") == before != ()
 
 
-def test_logs_are_kept_once_more_where_the_catalog_has_lost_its_end(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_logs_are_kept_once_more_where_the_catalog_has_lost_its_end(driver: NodeDriver) -> None:
     kept = driver.create("kept").hex()
     lost = driver.create("lost").hex()
     disk = driver.disk.crash()
@@ -222,7 +213,7 @@ def test_logs_are_kept_once_more_where_the_catalog_has_lost_its_end(
     assert kit.NodeDriver(disk.crash()).disk.list_dir("topics") == (kept,)
 
 
-def test_a_torn_log_is_told(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_a_torn_log_is_told(driver: NodeDriver) -> None:
     driver.create("t")
     size = len(kit.batch(b"a"))
     driver.ask(kit.produce("t", kit.batch(b"a")), 12)
@@ -232,7 +223,7 @@ def test_a_torn_log_is_told(driver: "NodeDriver", kit: "type[Kit]") -> None:
     ]
 
 
-def test_topics_are_deleted_by_name_or_by_id(driver: "NodeDriver") -> None:
+def test_topics_are_deleted_by_name_or_by_id(driver: NodeDriver) -> None:
     topic_id = driver.create("t")
     by_name = DeleteTopicsRequest(topic_names=("u",))
     assert driver.call(by_name, 5).responses[0].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -246,7 +237,7 @@ def test_topics_are_deleted_by_name_or_by_id(driver: "NodeDriver") -> None:
     assert driver.call(by_id).responses[0].error_code == Code.UNKNOWN_TOPIC_ID
 
 
-def test_partitions_are_added_and_never_taken_away(driver: "NodeDriver") -> None:
+def test_partitions_are_added_and_never_taken_away(driver: NodeDriver) -> None:
     driver.create("t", 2)
 
     def grown(count: int) -> int:
@@ -263,7 +254,7 @@ def test_partitions_are_added_and_never_taken_away(driver: "NodeDriver") -> None
     assert len(described(driver.crash(), "t").partitions) == 5
 
 
-def test_metadata_by_id_and_of_everything(driver: "NodeDriver") -> None:
+def test_metadata_by_id_and_of_everything(driver: NodeDriver) -> None:
     topic_id = driver.create("t")
     by_id = MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=topic_id),))
     assert driver.call(by_id).topics[0].name == "t"
@@ -276,7 +267,7 @@ def test_metadata_by_id_and_of_everything(driver: "NodeDriver") -> None:
     assert [(each.node_id, each.host, each.port) for each in brokers] == [(1, "here", 9092)]
 
 
-def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(driver: "NodeDriver") -> None:
+def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(driver: NodeDriver) -> None:
     driver.create("t", 2)
     twice = (
         MetadataRequestTopic(name="t"),
@@ -287,13 +278,13 @@ def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(driver: "Nod
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 2), ("u", 0)]
 
 
-def test_the_cluster_keeps_its_id(driver: "NodeDriver") -> None:
+def test_the_cluster_keeps_its_id(driver: NodeDriver) -> None:
     first = driver.call(DescribeClusterRequest(endpoint_type=1))
     assert len(first.cluster_id) == 22
     assert driver.crash().call(DescribeClusterRequest(endpoint_type=1)) == first
 
 
-def test_features_that_start_at_0_are_said_from_version_4_on(driver: "NodeDriver") -> None:
+def test_features_that_start_at_0_are_said_from_version_4_on(driver: NodeDriver) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     old, new = driver.call(request, 3), driver.call(request, 4)
     assert [each.name for each in old.supported_features] == []
@@ -307,7 +298,7 @@ def test_features_that_start_at_0_are_said_from_version_4_on(driver: "NodeDriver
     assert sorted(key.api_key for key in new.api_keys) == sorted(SERVED_APIS)
 
 
-def test_groups_are_coordinated_here_and_transactions_nowhere(driver: "NodeDriver") -> None:
+def test_groups_are_coordinated_here_and_transactions_nowhere(driver: NodeDriver) -> None:
     coordinators = driver.call(FindCoordinatorRequest(coordinator_keys=("g", "h"))).coordinators
     assert [
         (each.key, each.node_id, each.host, each.port, each.error_code) for each in coordinators
@@ -324,7 +315,7 @@ def test_groups_are_coordinated_here_and_transactions_nowhere(driver: "NodeDrive
     )
 
 
-def test_settings_are_described_by_name(kit: "type[Kit]") -> None:
+def test_settings_are_described_by_name() -> None:
     driver = kit.NodeDriver(num_partitions=7)
     config = CreatableTopicConfig(name="retention.ms", value="1000")
     created(driver, "t", configs=(config,))
@@ -352,7 +343,7 @@ def test_settings_are_described_by_name(kit: "type[Kit]") -> None:
     assert settings(8, "1")[0] == Code.INVALID_REQUEST
 
 
-def test_a_failed_flush_takes_back_the_topic_that_it_was_about(driver: "NodeDriver") -> None:
+def test_a_failed_flush_takes_back_the_topic_that_it_was_about(driver: NodeDriver) -> None:
     driver.create("t")
     topic = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
     ticket = driver.ask(CreateTopicsRequest(topics=(topic,)))

@@ -1,6 +1,6 @@
 """Every API answers in every version that it is listed in."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -33,9 +33,8 @@ from apportion.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from apportion.wire.table import SERVED_APIS, api_of
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 
 def real_requests(topic_id: bytes) -> dict[type[Any], Any]:
@@ -78,7 +77,7 @@ def real_requests(topic_id: bytes) -> dict[type[Any], Any]:
     [(kind, version) for kind in real_requests(bytes(16)) for version in api_of(kind).versions],
 )
 def test_every_version_answers_a_real_request(
-    driver: "NodeDriver", kit: "type[Kit]", kind: type[Any], version: int
+    driver: NodeDriver, kind: type[Any], version: int
 ) -> None:
     requests = real_requests(driver.create("t"))
     driver.call(kit.produce("t", kit.batch(b"a")), 12)
@@ -88,7 +87,7 @@ def test_every_version_answers_a_real_request(
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_every_version_fetches(driver: "NodeDriver", version: int) -> None:
+def test_every_version_fetches(driver: NodeDriver, version: int) -> None:
     topic_id = driver.create("t")
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
     answer = driver.call(
@@ -103,7 +102,7 @@ def test_every_version_fetches(driver: "NodeDriver", version: int) -> None:
     [(key, version) for key, api in SERVED_APIS.items() for version in api.versions],
 )
 def test_every_api_answers_an_empty_request_in_every_version(
-    driver: "NodeDriver", key: int, version: int
+    driver: NodeDriver, key: int, version: int
 ) -> None:
     request = SERVED_APIS[key].request()
     ticket = driver.ask(request, version)

@@ -2,7 +2,7 @@
 `__consumer_offsets`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -75,9 +75,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-
-if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 
 NO = Code.NOT_COORDINATOR
 TOLD: dict[str, Any] = {"error_code": NO, "error_message": "FindCoordinator has to come first."}
@@ -221,7 +219,7 @@ for a coordinator.
 """
 
 
-def answer(driver: "NodeDriver", request: Any, version: int) -> Any:
+def answer(driver: NodeDriver, request: Any, version: int) -> Any:
     """The answer to a request of a client that has not looked for the coordinator."""
     ticket = driver.send(request, version)
     driver.flush()
@@ -242,7 +240,7 @@ def test_the_cases_are_about_every_api_that_names_a_group() -> None:
     ],
 )
 def test_only_find_coordinator_creates_the_topic_of_groups(
-    driver: "NodeDriver", request_: Any, version: int, expected: Any
+    driver: NodeDriver, request_: Any, version: int, expected: Any
 ) -> None:
     """As a fresh Apache Kafka 4.3.1 answers (tests/kafka/test_without_coordinator.py).
 
@@ -257,12 +255,12 @@ def test_only_find_coordinator_creates_the_topic_of_groups(
     assert list(driver.node.shards()) == []
 
 
-def test_a_request_about_all_groups_needs_no_coordinator(driver: "NodeDriver") -> None:
+def test_a_request_about_all_groups_needs_no_coordinator(driver: NodeDriver) -> None:
     assert answer(driver, ListGroupsRequest(), 5) == ListGroupsResponse()
     assert list(driver.node.topics) == []
 
 
-def test_after_find_coordinator_groups_are_served(driver: "NodeDriver") -> None:
+def test_after_find_coordinator_groups_are_served(driver: NodeDriver) -> None:
     driver.create("t")
     assert answer(driver, COMMIT, 9).topics[0].partitions[0].error_code == NO
     assert answer(driver, FIND, 6).coordinators[0].error_code == Code.NONE
@@ -280,7 +278,7 @@ def test_after_find_coordinator_groups_are_served(driver: "NodeDriver") -> None:
 
 
 def test_a_coordinator_that_was_not_created_after_all_serves_no_group(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
     found = driver.send(FIND, 6)
