@@ -20,6 +20,9 @@ profiles.register()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options of our own."""
     lanes.add_option(parser)
+    parser.addoption(
+        "--rewrite", action="store_true", help="rewrite the expected lines of script tests"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
