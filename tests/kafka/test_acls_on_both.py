@@ -20,7 +20,6 @@ from apportion.security import acls
 from apportion.security.acls import AclFilter
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import KafkaMissing, RealKafka
-from apportion.wire.messages.create_acls import AclCreation
 from tests.kafka.acl_cluster import AclCluster, both_with_acls
 from tests.kafka.acl_decisions import random_acl, random_acls
 from tests.kafka.conftest import until
@@ -61,7 +60,7 @@ def sides(brokers: tuple[str, str]) -> Iterator[tuple[AclCluster, AclCluster]]:
         side.close()
 
 
-def random_creation(random: Random) -> AclCreation:
+def random_creation(random: Random) -> dict[str, Any]:
     return creation(random_acl(random), **random.choice(((dict[str, Any](),) * 8) + WRONG))
 
 
