@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from apportion.client.cluster import Cluster
-from apportion.security.scram_credentials import ScramMechanism, salted_password
 from apportion.testing.kafka import RealKafka
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
+from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_512
 from tests.certificates import DAY, Authority, Issued, written
-from tests.messages import request
+from tests.node.scram_requests import with_password
 from tests.server.secured import plain_users
 
 TOPIC = "flights"
@@ -130,18 +130,10 @@ def add_scram_user(
     broker: RealKafka,
     name: str,
     password: str = PASSWORD,
-    number: int = 2,
+    mechanism: int = SCRAM_SHA_512,
     iterations: int = 4_096,
 ) -> None:
     """Give the user the password, for SCRAM-SHA-512 or the other mechanism of that number."""
-    salt, mechanism = b"a salt", list(ScramMechanism)[number - 1]
-    upsertion = {
-        "name": name,
-        "mechanism": number,
-        "iterations": iterations,
-        "salt": salt,
-        "salted_password": salted_password(mechanism, password, salt, iterations),
-    }
+    asked = with_password(password, mechanism, name, iterations=iterations)
     with closing(Cluster(broker.bootstrap)) as cluster:
-        altered = cluster.call(request("AlterUserScramCredentials", upsertions=[upsertion]))
-        assert [each.error_code for each in altered.results] == [0], altered
+        assert [each.error_code for each in cluster.call(asked).results] == [0]

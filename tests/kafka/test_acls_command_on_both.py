@@ -78,44 +78,6 @@ def test_the_same_options_give_the_same_acls_as_kafkas_tool(
     assert listed(ours) == []
 
 
-def test_kafkas_tool_lists_the_acls_of_ours_on_both(
-    brokers: tuple[str, str], acl_tool: Callable[..., list[str]]
-) -> None:
-    prefixed = ("--resource-pattern-type", "prefixed")
-    printed = []
-    for bootstrap in brokers:
-        consumer = ("--consumer", "--topic", "flights", "--group", "etl")
-        run(bootstrap, "acls", "add", *ALICE, *consumer)
-        bob = ("--deny-principal", "User:bob", "--deny-host", "10.0.0.1", "--operation", "Write")
-        run(bootstrap, "acls", "add", *bob, "--topic", "fl", *prefixed)
-        until(lambda at=bootstrap: len(listed(at)) == 4)
-        matching = listed(bootstrap, "--topic", "flights", "--resource-pattern-type", "match")
-        blocks = acl_tool(bootstrap, "--list")
-        lines = sorted(line for block in blocks for line in block.splitlines())
-        code, stdout, _ = run(bootstrap, "acls", "remove", "--topic", "flights", "--force")
-        until(lambda at=bootstrap: len(listed(at)) == 2)
-        printed.append((lines, matching, code, stdout, listed(bootstrap)))
-        removed(bootstrap)
-    assert printed[0] == printed[1]
-    assert printed[0][0] == [
-        "(principal=User:alice, host=*, operation=DESCRIBE, permissionType=ALLOW)",
-        "(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)",
-        "(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)",
-        "(principal=User:bob, host=10.0.0.1, operation=WRITE, permissionType=DENY)",
-        "Current ACLs for resource `ResourcePattern(resourceType=GROUP, name=etl, "
-        "patternType=LITERAL)`:",
-        "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=fl, "
-        "patternType=PREFIXED)`:",
-        "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=flights, "
-        "patternType=LITERAL)`:",
-    ]
-    assert printed[0][1] == [
-        "TOPIC fl PREFIXED User:bob 10.0.0.1 DENY WRITE",
-        "TOPIC flights LITERAL User:alice * ALLOW READ",
-        "TOPIC flights LITERAL User:alice * ALLOW DESCRIBE",
-    ]
-
-
 def test_users_are_changed_alike_and_kafkas_tool_lists_them(
     brokers: tuple[str, str], config_tool: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
