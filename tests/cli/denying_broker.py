@@ -4,19 +4,8 @@ from typing import Any
 
 from apportion.errors import Code
 from apportion.security.acls import AclBinding
-from apportion.wire.messages.delete_acls import (
-    DeleteAclsFilterResult,
-    DeleteAclsMatchingAcl,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
-from apportion.wire.messages.describe_acls import (
-    AclDescription,
-    DescribeAclsRequest,
-    DescribeAclsResource,
-    DescribeAclsResponse,
-)
 from tests.cli.loading_broker import LoadingBroker
+from tests.messages import response
 
 
 class DenyingBroker(LoadingBroker):
@@ -34,51 +23,40 @@ class DenyingBroker(LoadingBroker):
         self._why = why
 
     def _response(self, request: Any) -> Any:
-        if isinstance(request, DescribeAclsRequest) and self._hides:
-            return DescribeAclsResponse(
-                error_code=Code.UNKNOWN_SERVER_ERROR, error_message="no ACLs today"
-            )
-        if isinstance(request, DescribeAclsRequest):
-            return DescribeAclsResponse(resources=tuple(map(_described, self._acls)))
-        if not isinstance(request, DeleteAclsRequest):
-            return super()._response(request)
-        gone, *kept = self._acls
-        self._acls = tuple(kept)
-        return DeleteAclsResponse(
-            filter_results=(
-                DeleteAclsFilterResult(matching_acls=(_matching(gone),)),
-                *(
-                    DeleteAclsFilterResult(
-                        error_code=Code.POLICY_VIOLATION, error_message=self._why
-                    )
-                    for _ in kept
-                ),
-            )
-        )
+        match type(request).__name__:
+            case "DescribeAclsRequest" if self._hides:
+                return response(
+                    "DescribeAcls",
+                    error_code=Code.UNKNOWN_SERVER_ERROR,
+                    error_message="no ACLs today",
+                )
+            case "DescribeAclsRequest":
+                shown = [_resource(each) | {"acls": [_entry(each)]} for each in self._acls]
+                return response("DescribeAcls", resources=shown)
+            case "DeleteAclsRequest":
+                gone, *kept = self._acls
+                self._acls = tuple(kept)
+                refused = {"error_code": Code.POLICY_VIOLATION, "error_message": self._why}
+                matching = [_resource(gone) | _entry(gone)]
+                return response(
+                    "DeleteAcls",
+                    filter_results=[{"matching_acls": matching}, *[refused] * len(kept)],
+                )
+        return super()._response(request)
 
 
-def _described(acl: AclBinding) -> DescribeAclsResource:
-    entry = AclDescription(
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
-    return DescribeAclsResource(
-        resource_type=acl.resource_type,
-        resource_name=acl.name,
-        pattern_type=acl.pattern_type,
-        acls=(entry,),
-    )
+def _resource(acl: AclBinding) -> dict[str, Any]:
+    return {
+        "resource_type": acl.resource_type,
+        "resource_name": acl.name,
+        "pattern_type": acl.pattern_type,
+    }
 
 
-def _matching(acl: AclBinding) -> DeleteAclsMatchingAcl:
-    return DeleteAclsMatchingAcl(
-        resource_type=acl.resource_type,
-        resource_name=acl.name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
+def _entry(acl: AclBinding) -> dict[str, Any]:
+    return {
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }

@@ -34,10 +34,6 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     ("command", "why"),
     [
         (
-            "groups describe etl",
-            f"GROUP_AUTHORIZATION_FAILED: {NO_DESCRIBE} group 'etl'; {GIVES_READ} --group etl`",
-        ),
-        (
             "groups describe etl --configs",
             "GROUP_AUTHORIZATION_FAILED: User:bob has no permission for DESCRIBE_CONFIGS on group "
             f"etl; {GIVES} DescribeConfigs --group etl`",

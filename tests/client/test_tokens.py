@@ -39,7 +39,7 @@ def oauth_server(status: int, answer: bytes) -> Iterator[tuple[str, list[Mapping
             """Log nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/token", requests

@@ -1,21 +1,17 @@
 """A real Kafka with listeners of every security protocol, and what its clients need."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from apportion.client.cluster import Cluster
-from apportion.security.scram_credentials import ScramMechanism, salted_password
 from apportion.testing.kafka import RealKafka
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialUpsertion,
-)
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_512
 from tests.certificates import DAY, Authority, Issued, written
+from tests.node.scram_requests import with_password
 from tests.server.secured import plain_users
 
 TOPIC = "flights"
@@ -31,8 +27,15 @@ LISTENERS = {
     "ELSEWHERE": "SSL",
     "SASL": "SASL_SSL",
     "BARE": "SASL_PLAINTEXT",
+    "LOGINS": "SASL_PLAINTEXT",
 }
 SHORT_SESSION_MS = 3_000
+LOGINS = {
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER",
+    "scram-sha-256.sasl.jaas.config": f"{MODULES}.scram.ScramLoginModule required;",
+    "plain.connections.max.reauth.ms": "60000",
+}
+"""Settings of the listener for the order of SASL, of which our broker takes the same."""
 USERS = ("alice", "bob", *(f"u{number}" for number in range(400)))
 """Who can log in by PLAIN."""
 PLAIN_USERS = plain_users(**dict.fromkeys(USERS, PASSWORD))
@@ -92,7 +95,8 @@ def secured_kafka(jars: Path, directory: Path) -> Secured:
             f"{prefix}.truststore.type": "PEM",
             f"{prefix}.truststore.location": ca,
         }
-    for listener in ("sasl", "bare"):
+    settings |= {f"listener.name.logins.{name}": value for name, value in LOGINS.items()}
+    for listener in ("sasl", "bare", "logins"):
         prefix = f"listener.name.{listener}"
         settings |= {
             f"{prefix}.plain.sasl.jaas.config": PLAIN_USERS,
@@ -122,20 +126,14 @@ def running(made: Secured) -> Iterator[Secured]:
         yield made
 
 
-def add_scram_user(broker: RealKafka, name: str) -> None:
-    """Give the user the password, for SCRAM-SHA-512."""
-    salt = b"a salt"
-    mechanism = ScramMechanism.SCRAM_SHA_512
-    upsertion = ScramCredentialUpsertion(
-        name=name,
-        mechanism=SCRAM_SHA_512,
-        iterations=4_096,
-        salt=salt,
-        salted_password=salted_password(mechanism, PASSWORD, salt, 4_096),
-    )
-    cluster = Cluster(broker.bootstrap)
-    try:
-        (result,) = cluster.call(AlterUserScramCredentialsRequest(upsertions=(upsertion,))).results
-        assert result.error_code == 0, result
-    finally:
-        cluster.close()
+def add_scram_user(
+    broker: RealKafka,
+    name: str,
+    password: str = PASSWORD,
+    mechanism: int = SCRAM_SHA_512,
+    iterations: int = 4_096,
+) -> None:
+    """Give the user the password, for SCRAM-SHA-512 or the other mechanism of that number."""
+    asked = with_password(password, mechanism, name, iterations=iterations)
+    with closing(Cluster(broker.bootstrap)) as cluster:
+        assert [each.error_code for each in cluster.call(asked).results] == [0]

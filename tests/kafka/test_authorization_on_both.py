@@ -8,13 +8,9 @@ import pytest
 
 from apportion.client.connection import Disconnected
 from apportion.errors import Code
-from apportion.wire.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-)
 from tests.kafka.acl_matrix.changes import SCRIPTS, unacknowledged
 from tests.kafka.acl_matrix.cluster_cases import CLUSTER_CASES
 from tests.kafka.acl_matrix.compare import differences, meant
-from tests.kafka.acl_matrix.config_cases import CONFIG_CASES
 from tests.kafka.acl_matrix.group_cases import GROUP_CASES
 from tests.kafka.acl_matrix.play import play, prepare, tries
 from tests.kafka.acl_matrix.secured_sides import our_side
@@ -22,6 +18,7 @@ from tests.kafka.acl_matrix.side import AclSide, Plain, Users
 from tests.kafka.acl_matrix.topic_cases import TOPIC_CASES
 from tests.kafka.acl_matrix.values import HERE, OTHER
 from tests.kafka.secured import PASSWORD, Secured
+from tests.messages import request
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 
@@ -42,7 +39,7 @@ def test_both_brokers_answer_alike_to_users_with_more_or_less_than_they_need(
 ) -> None:
     users, rows = Users(), meant()
     # Those of topics come first: a user may see all topics, and later cases make some.
-    wanted = tries([*TOPIC_CASES, *GROUP_CASES, *CONFIG_CASES, *CLUSTER_CASES], users)
+    wanted = tries([*TOPIC_CASES, *GROUP_CASES, *CLUSTER_CASES], users)
     for side in sides:
         prepare(side, users)
     unmeant = []
@@ -88,7 +85,7 @@ def test_a_refused_producer_without_acknowledgements_loses_its_connection(
 def test_a_real_kafka_does_not_answer_who_may_not_describe_all_users(
     sides: tuple[AclSide, AclSide],
 ) -> None:
-    everybody = DescribeUserScramCredentialsRequest(users=None)
+    everybody = request("DescribeUserScramCredentials", users=None)
     ours, theirs = sides
     refused = ours.call(everybody, user="bob")
     assert (refused.error_code, refused.results) == (Code.CLUSTER_AUTHORIZATION_FAILED, ())

@@ -107,54 +107,94 @@ class Connection:
         return self
 
 
-def test_a_user_authenticates_and_is_served() -> None:
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_user_may_ask_for_versions_authenticates_and_is_served(before: int) -> None:
     connection = Connection()
-    assert connection.send(VERSIONS) == PassOn()
+    for _ in range(before):
+        assert connection.send(VERSIONS) == PassOn()
     connection.authenticated()
-    assert connection.send(METADATA) == PassOn()
-    assert connection.send(VERSIONS) == PassOn()
+    assert connection.send(METADATA) == connection.send(VERSIONS) == PassOn()
 
 
-def test_a_client_need_not_ask_for_versions_and_may_do_so_twice() -> None:
-    Connection().authenticated()
+NO_LOGIN = "it sent {} before it authenticated: the listener has SASL"
+NO_TOKEN = "it sent {} in place of SaslAuthenticate"
+PRODUCE = ProduceRequest(acks=0)
+LOGIN = (shake(), token())
+ENDINGS: dict[str, tuple[tuple[Any, ...], Any, EndConnection]] = {
+    "metadata first": ((), METADATA, EndConnection(NO_LOGIN.format("Metadata"))),
+    "a token first": ((), token(), EndConnection(NO_LOGIN.format("SaslAuthenticate"))),
+    "no answer wanted first": ((), PRODUCE, EndConnection(NO_LOGIN.format("Produce"))),
+    "metadata amid an exchange": (
+        *((shake(),), METADATA),
+        EndConnection(NO_TOKEN.format("Metadata"), MetadataResponse(topics=())),
+    ),
+    "a handshake amid an exchange": (
+        *((shake(),), shake()),
+        EndConnection(
+            NO_TOKEN.format("SaslHandshake"),
+            SaslHandshakeResponse(error_code=Code.ILLEGAL_SASL_STATE),
+        ),
+    ),
+    "no answer wanted amid an exchange": (
+        *((shake(),), PRODUCE),
+        EndConnection(NO_TOKEN.format("Produce")),
+    ),
+    "metadata amid a renewal": (
+        *((*LOGIN, shake()), METADATA),
+        EndConnection(NO_TOKEN.format("Metadata"), MetadataResponse(topics=())),
+    ),
+    "an unknown mechanism": (
+        *((), shake("GSSAPI")),
+        EndConnection(
+            "it wants the SASL mechanism 'GSSAPI', and may use PLAIN, SCRAM-SHA-256, OAUTHBEARER",
+            SaslHandshakeResponse(
+                error_code=Code.UNSUPPORTED_SASL_MECHANISM, mechanisms=MECHANISMS
+            ),
+        ),
+    ),
+    "a renewal by another mechanism": (
+        *(LOGIN, shake("SCRAM-SHA-256")),
+        EndConnection(
+            "it wants the SASL mechanism 'SCRAM-SHA-256', and may use PLAIN",
+            SaslHandshakeResponse(
+                error_code=Code.UNSUPPORTED_SASL_MECHANISM, mechanisms=("PLAIN",)
+            ),
+        ),
+    ),
+    "a renewal as another user": (
+        *((*LOGIN, shake()), token(b"\0bob\0b")),
+        EndConnection(
+            "SASL PLAIN: 'User:alice' wants to go on as 'User:bob'",
+            rejected("A connection goes on with the user who has authenticated on it first."),
+            delay_ms=100,
+        ),
+    ),
+    **{
+        why: (
+            *((shake(),), token(auth_bytes)),
+            EndConnection(f"SASL PLAIN: {why}", rejected(), delay_ms=100),
+        )
+        for auth_bytes, why in (
+            (b"\0alice\0wrong", "user 'alice' gave a wrong password"),
+            (b"\0eve\0wrong", "user 'eve' is unknown"),
+            (b"\0alice", "a message of PLAIN has three parts, and the client's 2"),
+            (b"bob" + GOOD, "user 'alice' wants to act as 'bob'"),
+            (b"\xff", "the peer's message is not UTF-8"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize(("before", "last", "ending"), ENDINGS.values(), ids=ENDINGS)
+def test_a_wrong_request_ends_the_connection_with_an_answer_or_without(
+    before: tuple[Any, ...], last: Any, ending: EndConnection
+) -> None:
     connection = Connection()
-    assert connection.send(VERSIONS) == connection.send(VERSIONS) == PassOn()
-    connection.authenticated()
-
-
-@pytest.mark.parametrize("request_", [METADATA, token(), ProduceRequest(acks=0)])
-def test_before_the_handshake_nothing_else_is_answered(request_: Any) -> None:
-    name = type(request_).__name__.removesuffix("Request")
-    assert Connection().send(request_) == EndConnection(
-        f"it sent {name} before it authenticated: the listener has SASL"
-    )
-
-
-@pytest.mark.parametrize(
-    ("request_", "response"),
-    [
-        (METADATA, MetadataResponse(topics=())),
-        (shake(), SaslHandshakeResponse(error_code=Code.ILLEGAL_SASL_STATE)),
-        (ProduceRequest(acks=0), None),
-    ],
-)
-def test_amid_an_exchange_another_request_gets_an_error(request_: Any, response: Any) -> None:
-    connection = Connection()
-    connection.send(shake())
-    name = type(request_).__name__.removesuffix("Request")
-    assert connection.send(request_) == EndConnection(
-        f"it sent {name} in place of SaslAuthenticate", response
-    )
-
-
-def test_an_unknown_mechanism_is_told_which_there_are() -> None:
-    response = SaslHandshakeResponse(
-        error_code=Code.UNSUPPORTED_SASL_MECHANISM, mechanisms=MECHANISMS
-    )
-    assert Connection().send(shake("GSSAPI")) == EndConnection(
-        "it wants the SASL mechanism 'GSSAPI', and may use PLAIN, SCRAM-SHA-256, OAUTHBEARER",
-        response,
-    )
+    for request in before:
+        connection.actions(request)
+    assert connection.send(last) == ending
+    assert connection.actions(token()) == []
+    assert connection.machine.wake_at() is None
 
 
 def test_tokens_without_requests_of_their_own_are_refused() -> None:
@@ -162,28 +202,6 @@ def test_tokens_without_requests_of_their_own_are_refused() -> None:
         "it wants SASL without SaslAuthenticate (SaslHandshake 0), as before KIP-152",
         SaslHandshakeResponse(error_code=Code.UNSUPPORTED_VERSION, mechanisms=MECHANISMS),
     )
-
-
-@pytest.mark.parametrize(
-    ("auth_bytes", "why"),
-    [
-        (b"\0alice\0wrong", "user 'alice' gave a wrong password"),
-        (b"\0eve\0wrong", "user 'eve' is unknown"),
-        (b"\0alice", "a message of PLAIN has three parts, and the client's 2"),
-        (b"bob" + GOOD, "user 'alice' wants to act as 'bob'"),
-        (b"\xff", "the peer's message is not UTF-8"),
-    ],
-)
-def test_a_wrong_login_is_refused_after_a_while_in_one_sentence(
-    auth_bytes: bytes, why: str
-) -> None:
-    connection = Connection()
-    connection.send(shake())
-    assert connection.send(token(auth_bytes)) == EndConnection(
-        f"SASL PLAIN: {why}", rejected(), delay_ms=100
-    )
-    assert connection.actions(token()) == []
-    assert connection.machine.wake_at() is None
 
 
 def test_scram_takes_its_nonce_from_the_request() -> None:
@@ -277,7 +295,9 @@ def test_a_client_with_a_name_may_take_its_time() -> None:
 def test_a_session_ends_unless_the_user_authenticates_again() -> None:
     connection = Connection().authenticated()
     connection.now_ms = 4_000
+    assert not connection.machine.is_exchanging
     assert connection.send(shake()) == SaslHandshakeResponse(mechanisms=("PLAIN",))
+    assert connection.machine.is_exchanging
     assert connection.send(token()) == agreed(lifetime_ms=5_000)
     connection.now_ms = 8_999
     assert connection.send(METADATA) == PassOn()
@@ -317,32 +337,6 @@ def test_a_session_without_an_end_is_not_renewed() -> None:
     assert connection.actions(token()) == [LoggedIn("User:alice"), agreed()]
     connection.now_ms = 10**9
     assert connection.send(shake()) == connection.send(token()) == PassOn()
-
-
-def test_a_session_goes_on_as_the_same_user() -> None:
-    connection = Connection().authenticated()
-    connection.send(shake())
-    assert connection.send(token(b"\0bob\0b")) == EndConnection(
-        "SASL PLAIN: 'User:alice' wants to go on as 'User:bob'",
-        rejected("A connection goes on with the user who has authenticated on it first."),
-        delay_ms=100,
-    )
-
-
-def test_a_session_goes_on_by_the_same_mechanism() -> None:
-    connection = Connection().authenticated()
-    assert connection.send(shake("SCRAM-SHA-256")) == EndConnection(
-        "it wants the SASL mechanism 'SCRAM-SHA-256', and may use PLAIN",
-        SaslHandshakeResponse(error_code=Code.UNSUPPORTED_SASL_MECHANISM, mechanisms=("PLAIN",)),
-    )
-
-
-def test_amid_renewal_no_other_request_is_served() -> None:
-    connection = Connection().authenticated()
-    before = connection.machine.is_exchanging
-    connection.send(shake())
-    assert (before, connection.machine.is_exchanging) == (False, True)
-    assert connection.send(METADATA).why == "it sent Metadata in place of SaslAuthenticate"
 
 
 BAD_LOGINS = (
