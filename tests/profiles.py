@@ -21,7 +21,7 @@ LEAST_EXAMPLES = 5
 INNER = "_hypothesis_internal_use_settings"
 
 
-SIZES = ("APPORTION_DIFFERENTIAL_SCRIPTS", "APPORTION_KILLS")
+SIZES = ("APPORTION_DIFFERENTIAL_SCRIPTS", "APPORTION_KILLS", "APPORTION_SIMULATED_SEEDS")
 """Variables that say how long a test searches which is no property."""
 
 
@@ -32,6 +32,14 @@ def is_search() -> bool:
     return settings.get_current_profile_name() == "long" or any(
         name in os.environ for name in SIZES
     )
+
+
+def simulated_seeds(usual: int) -> range:
+    """Return the seeds that a test of the simulator plays: this number from 0 on, or those that
+    `make long` says.
+    """
+    first = int(os.environ.get("APPORTION_SIMULATED_FIRST", "0"))
+    return range(first, first + int(os.environ.get("APPORTION_SIMULATED_SEEDS", usual)))
 
 
 def register() -> None:
