@@ -2,8 +2,10 @@
 property asks for.
 
 `ci` is the default and takes the numbers as they are written. `quick` is for a contributor's inner
-loop, `long` for a search that nobody waits for. Choose one with Hypothesis' own option: `pytest
---hypothesis-profile=long`.
+loop. In both the examples of a property are a function of its code, so that a run says the same
+whenever it is repeated. `long` is a search from a seed that is fresh, or said by
+`--hypothesis-seed`, and tries the percentage that APPORTION_PROPERTIES_PERCENT says. Choose one
+with Hypothesis' own option: `pytest --hypothesis-profile=long`.
 """
 
 import os
@@ -14,7 +16,11 @@ from unittest import TestCase
 import pytest
 from hypothesis import HealthCheck, settings
 
-SHARES = {"quick": 0.1, "ci": 1.0, "long": 20.0}
+SHARES = {
+    "quick": 0.1,
+    "ci": 1.0,
+    "long": int(os.environ.get("APPORTION_PROPERTIES_PERCENT", "2000")) / 100,
+}
 """Profile -> how many of the examples that a property asks for are tried."""
 LEAST_EXAMPLES = 5
 # where Hypothesis keeps the settings of a function; its own pytest plugin writes there
@@ -47,11 +53,14 @@ def register() -> None:
     is asked to.
     """
     # how long an example takes, or takes to be drawn, says how busy the machine is
-    settings.register_profile(
-        "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-    )
-    settings.register_profile("quick", settings.get_profile("ci"))
-    settings.register_profile("long", settings.get_profile("ci"))
+    for name in SHARES:
+        settings.register_profile(
+            name,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+            print_blob=True,
+            derandomize=name != "long",
+        )
     settings.load_profile("ci")
 
 

@@ -1,5 +1,5 @@
-"""tests/profiles.py: a profile changes how many examples each property tries, and `ci` changes
-nothing.
+"""tests/profiles.py: a profile says how many examples each property tries, and whether they are
+others in the next run.
 """
 
 from collections.abc import Iterator
@@ -38,6 +38,24 @@ def test_a_profile_scales_the_examples_of_a_property(profile: tuple[int, int]) -
     profiles.scale([again, again])
     is_tried()
     assert len(tried) == profile[1]
+
+
+@pytest.mark.parametrize(("name", "runs"), [("quick", 1), ("ci", 1), ("long", 2)])
+def test_only_the_long_profile_tries_other_examples_in_the_next_run(name: str, runs: int) -> None:
+    before, tried = settings.get_current_profile_name(), []
+    settings.load_profile(name)
+
+    @settings(max_examples=20, database=None)
+    @given(st.integers())
+    def is_tried(number: int) -> None:
+        tried.append(number)
+
+    is_tried()
+    first = [*tried]
+    tried.clear()
+    is_tried()
+    settings.load_profile(before)
+    assert len({tuple(first), tuple(tried)}) == runs
 
 
 def test_a_profile_scales_a_property_that_a_test_makes_while_it_runs(
