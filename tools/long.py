@@ -3,8 +3,8 @@
 A failure prints the command that repeats it.
 
 A search is a command line with a seed and a size in it. `--sample` takes the small sizes, which
-.ci/run can afford, and leaves out the properties: `make test` plays all of them, and Hypothesis
-draws a seed of its own for each run. Every search is run, whatever became of those before it; the
+.ci/run can afford. `make test` searches nothing: it plays one seed of each world, and the seeds
+that were kept. Every search is run, whatever became of those before it; the
 exit code is 1 where one failed.
 """
 
@@ -142,6 +142,7 @@ WORLDS = (
 
 SEARCHES = (
     *(world.search for world in WORLDS),
+    Search("matrix", SIMULATED.format("tests/sim/test_matrix.py"), 120, 2),
     Search("cleaning", SIMULATED.format("tests/sim/test_cleaning.py"), 1_000, 10),
     Search("upgrades", SIMULATED.format("tests/sim/test_rehearsal.py -k under_faults"), 3_000, 30),
     Search(
@@ -149,9 +150,10 @@ SEARCHES = (
     ),
     Search(
         "properties",
-        "{python} -m pytest --numprocesses=2 --hypothesis-profile=long "
-        "--hypothesis-seed={seed} {properties}",
-        1,
+        "env APPORTION_PROPERTIES_PERCENT={size} {python} -m pytest --numprocesses=2 -m hypothesis "
+        "--hypothesis-profile=long --hypothesis-seed={seed} {properties}",
+        2_000,
+        25,
     ),
     Search("differential", DIFFERENTIAL.format("tests/kafka/test_differential.py"), 3_000, 60),
     Search(
