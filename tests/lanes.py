@@ -40,7 +40,8 @@ class Lane(NamedTuple):
 
     third: the draw that has it. tests: beginnings of node ids; the longest of all lanes decides.
     proves: the paths below src/apportion that it is the proof of, besides what its tests import; a
-    change there touches it. searches: rows of tools/long.py, played from the commit's seed.
+    change there touches it. searches: beginnings of the names of rows of tools/long.py, played from
+    the commit's seed; the longest of all lanes decides.
     """
 
     name: str
@@ -89,7 +90,6 @@ LANES = (
         1,
         "TLS and SASL with clients that others wrote, and with a real Kafka",
         (
-            "tests/compat/test_tls.py",
             "tests/compat/test_secured_clients.py",
             "tests/kafka/test_sasl",
             "tests/kafka/test_scram",
@@ -206,6 +206,7 @@ LANES = (
         (
             "tests/typing/",
             "tests/house/test_changelog.py",
+            "tests/house/test_long.py",
             "tests/house/test_mutants.py",
             "tests/house/test_package.py",
         ),
@@ -215,39 +216,47 @@ LANES = (
         0,
         "seeds that nobody has played",
         proves=("assign/", "coord/", "member/", "sim/", "streams/"),
-        searches=("sim-consumer", "sim-classic", "sim-mixed"),
+        searches=("sim-consumer", "sim-classic"),
     ),
     Lane(
-        "simulator-faults",
+        "simulator-worlds",
         1,
-        "seeds with faults and assignors that few worlds have",
+        "seeds of worlds with rare faults, assignors and Streams applications",
         proves=("assign/", "coord/", "member/", "sim/", "streams/"),
-        searches=(
-            "sim-regex",
-            "sim-large-consumer",
-            "sim-large-mixed",
-            "sim-assignor",
-            "sim-local-assignor-consumer",
-            "sim-local-assignor-mixed",
-            "rehearsals",
-        ),
+        searches=("sim-", "rehearsals"),
+    ),
+    Lane(
+        "simulator-mixed",
+        2,
+        "seeds of groups that migrate between the protocols",
+        proves=("coord/", "member/", "sim/"),
+        searches=("sim-mixed",),
     ),
     Lane(
         "mutants",
         2,
-        "small bugs put into the code, which the tests must see",
-        searches=("mutants",),
+        "small bugs put into the code, which the tests must see, and fresh examples of properties",
+        searches=("mutants", "properties"),
     ),
 )
 BY_NAME = {lane.name: lane for lane in LANES}
 EVERY = (CHECK, QUICK, TEST, *BY_NAME)
 _PREFIXES = {LAWS: CHECK} | {prefix: lane.name for lane in LANES for prefix in lane.tests}
+_SEARCHES = {prefix: lane.name for lane in LANES for prefix in lane.searches}
 
 
 def lane_of(nodeid: str) -> str:
     """Return the name of the lane that this test belongs to."""
-    prefix = max((each for each in _PREFIXES if nodeid.startswith(each)), key=len, default="")
-    return _PREFIXES.get(prefix, TEST)
+    return _PREFIXES.get(_longest_start(nodeid, _PREFIXES), TEST)
+
+
+def lane_of_search(name: str) -> str:
+    """Return the name of the lane that plays a search of tools/long.py; "" if none does."""
+    return _SEARCHES.get(_longest_start(name, _SEARCHES), "")
+
+
+def _longest_start(name: str, starts: Iterable[str]) -> str:
+    return max((each for each in starts if name.startswith(each)), key=len, default="")
 
 
 def is_quick(nodeid: str) -> bool:

@@ -2,9 +2,10 @@
 property asks for.
 
 `all` takes the numbers as they are written. `test` is the default and takes three tenths of them,
-but for the codecs and the store; `quick` is for a contributor's inner loop. These three draw the
-same examples whenever they run, so that the result of a run follows from the commit alone. `long`
-is for a search that nobody waits for, from fresh entropy. Choose one with Hypothesis' own option:
+but for the codecs and the store; `quick` is for a contributor's inner loop. In these three the
+examples of a property are a function of its code, so that a run says the same whenever it is
+repeated. `long` is a search from a seed that is fresh, or said by `--hypothesis-seed`, and tries
+the percentage that APPORTION_PROPERTIES_PERCENT says. Choose one with Hypothesis' own option:
 `pytest --hypothesis-profile=long`.
 """
 
@@ -16,7 +17,12 @@ from unittest import TestCase
 import pytest
 from hypothesis import HealthCheck, settings
 
-SHARES = {"quick": 0.1, "test": 0.3, "all": 1.0, "long": 20.0}
+SHARES = {
+    "quick": 0.1,
+    "test": 0.3,
+    "all": 1.0,
+    "long": int(os.environ.get("APPORTION_PROPERTIES_PERCENT", "2000")) / 100,
+}
 """Profile -> how many of the examples that a property asks for are tried."""
 ALWAYS_WHOLE = ("tests/store/", "tests/wire/")
 """Beginnings of the tests of which `test` takes no fewer: bytes of others and of the disk, where a
@@ -27,7 +33,7 @@ LEAST_EXAMPLES = 5
 INNER = "_hypothesis_internal_use_settings"
 
 
-SIZES = ("APPORTION_DIFFERENTIAL_SCRIPTS", "APPORTION_KILLS")
+SIZES = ("APPORTION_DIFFERENTIAL_SCRIPTS", "APPORTION_KILLS", "APPORTION_SIMULATED_SEEDS")
 """Variables that say how long a test searches which is no property."""
 
 
@@ -40,17 +46,27 @@ def is_search() -> bool:
     )
 
 
+def simulated_seeds(usual: int) -> range:
+    """Return the seeds that a test of the simulator plays: this number from 0 on, or those that
+    `make long` says.
+    """
+    first = int(os.environ.get("APPORTION_SIMULATED_FIRST", "0"))
+    return range(first, first + int(os.environ.get("APPORTION_SIMULATED_SEEDS", usual)))
+
+
 def register() -> None:
     """Register the profiles and load `test`; Hypothesis' pytest plugin loads another one later if
     it is asked to.
     """
     # how long an example takes, or takes to be drawn, says how busy the machine is
-    common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
     for name in SHARES:
-        if name == "long":
-            settings.register_profile(name, common, derandomize=False)
-        else:
-            settings.register_profile(name, common, derandomize=True, database=None)
+        settings.register_profile(
+            name,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+            print_blob=True,
+            derandomize=name != "long",
+        )
     settings.load_profile("test")
 
 

@@ -21,7 +21,18 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.lanes import BY_NAME, ROOT, TEST, drawn, quarantined, seed_of, third_of
+from tools.long import SEARCHES
+
+from tests.lanes import (
+    BY_NAME,
+    ROOT,
+    TEST,
+    drawn,
+    lane_of_search,
+    quarantined,
+    seed_of,
+    third_of,
+)
 from tests.touched import WHOLE_RUN, changed_since, git, last_whole_run, touched_lanes
 
 RESULT = ROOT / "bench-out" / "ci.json"
@@ -55,7 +66,11 @@ class Plan(NamedTuple):
     def steps(self) -> list[list[str]]:
         """Return the commands of the run."""
         tests = [name for name in self.lanes if BY_NAME[name].tests]
-        searches = [each for name in self.lanes for each in BY_NAME[name].searches]
+        searches = [
+            search.name
+            for search in SEARCHES
+            if search.sample and lane_of_search(search.name) in self.lanes
+        ]
         steps = [["make", "check"], ["make", "docs"]]
         if self.is_whole:  # with all examples of every property
             steps.append(["make", "lanes", f"LANES={','.join([TEST, *tests])}", "PROFILE=all"])

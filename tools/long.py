@@ -3,8 +3,9 @@
 A failure prints the command that repeats it.
 
 A search is a command line with a seed and a size in it. `--sample` takes the small sizes, which
-.ci/run can afford, and leaves out what the tests themselves play: properties, scripts on both
-brokers, kills. Every search is run, whatever became of those before it; the
+.ci/run can afford, and leaves out what lanes of tests play: scripts on both brokers, kills. The
+tests of the simulator search nothing: they play one seed of each world, and the seeds that were
+kept. Every search is run, whatever became of those before it; the
 exit code is 1 where one failed.
 """
 
@@ -45,46 +46,115 @@ class Search(NamedTuple):
         return self.command.format(python=PYTHON, seed=seed, size=size, properties=PROPERTIES)
 
 
-SIM = "{{python}} -m apportion.cli.main sim --protocol {} --first {{seed}} --runs {{size}}"
 DIFFERENTIAL = (
     "env APPORTION_DIFFERENTIAL_FIRST={{seed}} APPORTION_DIFFERENTIAL_SCRIPTS={{size}} "
     "{{python}} -m pytest {} -k say_the_same"
 )
-SEARCHES = (
-    *(
-        Search(f"sim-{protocol}", SIM.format(protocol), 20_000, 200)
-        for protocol in ("consumer", "classic", "mixed")
-    ),
-    Search(
-        "sim-regex",
-        SIM.format("consumer")
-        + "".join(f" --fault {kind}" for kind in ("regex", "subscribe", "crash", "restart"))
-        + "".join(f" --fault {kind}" for kind in ("broker-crash", "lost-reply", "topic-again")),
+SIMULATED = (
+    "env APPORTION_SIMULATED_FIRST={{seed}} APPORTION_SIMULATED_SEEDS={{size}} "
+    "{{python}} -m pytest {}"
+)
+
+
+class World(NamedTuple):
+    """A kind of simulated world.
+
+    sizes: what is not drawn from the seed, as `apportion sim` calls it. kinds: the faults; empty:
+    all. full, sample: how many seeds of it are searched, as in `Search`.
+    """
+
+    name: str
+    sizes: dict[str, str | int]
+    full: int
+    sample: int
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def search(self) -> Search:
+        """The search of fresh seeds of this world."""
+        options = [f" --{name.replace('_', '-')} {value}" for name, value in self.sizes.items()]
+        options += [f" --fault {kind}" for kind in self.kinds]
+        return Search(
+            f"sim-{self.name}",
+            "{python} -m apportion.cli.main sim --first {seed} --runs {size}" + "".join(options),
+            self.full,
+            self.sample,
+        )
+
+
+PROTOCOLS = ("consumer", "classic", "mixed")
+STRAYS = ("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-partitions")
+WORLDS = (
+    *(World(protocol, {"protocol": protocol}, 20_000, 200) for protocol in PROTOCOLS),
+    World(
+        "regex",
+        {"readers": 3},
         5_000,
         50,
+        (
+            *("regex", "subscribe", "crash", "restart", "broker-crash", "disk-refuses"),
+            *("lost-reply", "cut", "pause", "topic-again", "more-partitions"),
+        ),
     ),
     *(
-        Search(f"sim-large-{protocol}", SIM.format(protocol) + " --offload-size 0", full, sample)
-        for protocol, full, sample in (("consumer", 5_000, 50), ("mixed", 2_000, 20))
-    ),
-    Search("sim-assignor", SIM.format("consumer") + " --assignor unreliable", 5_000, 50),
-    *(
-        Search(
-            f"sim-local-assignor-{protocol}",
-            SIM.format(protocol) + " --local-assignor unreliable",
-            full,
-            sample,
+        World(f"{name}-{protocol}", {"protocol": protocol} | sizes, full, sample)
+        for name, sizes in (
+            ("large", {"offload_size": 0}),
+            ("assignor", {"assignor": "unreliable"}),
+            ("local-assignor", {"local_assignor": "unreliable"}),
         )
         for protocol, full, sample in (("consumer", 5_000, 50), ("mixed", 2_000, 20))
     ),
+    *(
+        World(f"local-{assignor}", {"local_assignor": assignor}, 1_000, 10)
+        for assignor in ("range", "sticky", "lag-weighted")
+    ),
+    *(
+        World(f"{name}-{protocol}", {"protocol": protocol} | sizes, 2_000, 10, kinds)
+        for name, sizes, kinds in (
+            ("stray", {}, STRAYS),
+            ("stray-consumer", {}, ("stray-consumer", *STRAYS)),
+            (
+                "altered",
+                {},
+                (
+                    *("alter-group", "crash", "pause", "broker-crash", "disk-refuses", "cut"),
+                    "lost-reply",
+                ),
+            ),
+            (
+                "lost-join",
+                {"statics": 1},
+                ("lost-join", "crash", "restart", "broker-crash", "cut"),
+            ),
+        )
+        for protocol in PROTOCOLS
+    ),
+    World("streams", {"streams": 3, "workers": 0, "readers": 0}, 5_000, 20),
+    World(
+        "streams-beside-others",
+        {"streams": 2, "workers": 1, "readers": 1, "assignment_interval_ms": 1_000},
+        2_000,
+        10,
+        ("topology", "crash", "restart", "broker-crash", "lost-reply"),
+    ),
+)
+"""`tests/sim/test_seeds.py` plays the first seed of each."""
+
+SEARCHES = (
+    *(world.search for world in WORLDS),
+    Search("matrix", SIMULATED.format("tests/sim/test_matrix.py"), 120, 2),
+    Search("cleaning", SIMULATED.format("tests/sim/test_cleaning.py"), 1_000, 10),
+    Search("upgrades", SIMULATED.format("tests/sim/test_rehearsal.py -k under_faults"), 3_000, 30),
     Search(
         "rehearsals", "{python} -m apportion.cli.main streams rehearse --matrix --seed {seed}", 1, 1
     ),
     Search(
         "properties",
-        "{python} -m pytest --numprocesses=2 --hypothesis-profile=long "
-        "--hypothesis-seed={seed} {properties}",
-        1,
+        "env APPORTION_PROPERTIES_PERCENT={size} {python} -m pytest --numprocesses=2 -m hypothesis "
+        "--hypothesis-profile=long --hypothesis-seed={seed} {properties}",
+        2_000,
+        25,
     ),
     Search("differential", DIFFERENTIAL.format("tests/kafka/test_differential.py"), 3_000),
     Search(

@@ -102,7 +102,7 @@ def test_these_examples_are_not_run() -> None:
         ("spark.md", "what it prints is of one machine"),
         ("spark.md", "it waits for a signal, and a test runs README's"),
         ("streams.md", "needs an application of Kafka Streams"),
-        ("streams.md", "minutes; tests/sim/test_matrix.py plays it"),
+        ("streams.md", "minutes; `make long ARGS='--only rehearsals'` plays it"),
         ("streams.md", "a part of a program, without its stores"),
     ]
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 from tools import long
-from tools.long import SEARCHES, Search, chosen, main
+from tools.long import SEARCHES, WORLDS, Search, World, chosen, main
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
 
 
 def test_every_search_is_a_command_with_its_seed() -> None:
@@ -67,9 +70,26 @@ def test_a_search_names_tests_that_there_are_and_options_that_are_understood(
     search: Search,
 ) -> None:
     words = shlex.split(search.line(17, is_sample=True))
-    words = words[
-        next(position for position, word in enumerate(words) if word == long.PYTHON) + 1 :
-    ]
-    asked = [*words, "--collect-only"] if words[:2] == ["-m", "pytest"] else [*words, "--help"]
-    done = subprocess.run([sys.executable, *asked], cwd=long.ROOT, capture_output=True, text=True)
+    module, *rest = words[words.index(long.PYTHON) + 1 :]
+    tests = [word for word in rest if word.startswith("tests/")]
+    assert [path for path in tests if not (long.ROOT / path).exists()] == []
+    rest = [word for word in rest if word not in tests[1:]]
+    if [module, *rest[:1]] == ["-m", "apportion.cli.main"]:
+        result = CliRunner().invoke(app, [*rest[1:], "--help"])
+        assert result.exit_code == 0, result.output
+        return
+    asked = "--collect-only" if [module, *rest[:1]] == ["-m", "pytest"] else "--help"
+    command = [sys.executable, module, *rest, asked]
+    done = subprocess.run(command, cwd=long.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_the_command_of_a_world_says_its_sizes_and_faults(world: World) -> None:
+    *_, options = world.search.line(17, is_sample=True).partition("--runs ")
+    size, *words = options.split()
+    assert size == str(world.sample)
+    assert [*zip(words[::2], words[1::2], strict=True)] == [
+        *((f"--{name.replace('_', '-')}", str(value)) for name, value in world.sizes.items()),
+        *(("--fault", kind) for kind in world.kinds),
+    ]

@@ -1,5 +1,5 @@
-"""tests/profiles.py: a profile changes how many examples each property tries, and `all` changes
-nothing.
+"""tests/profiles.py: a profile says how many examples each property tries, and whether they are
+others in the next run.
 """
 
 from collections.abc import Iterator
@@ -39,6 +39,24 @@ def test_a_profile_scales_the_examples_of_a_property(profile: tuple[int, int]) -
     profiles.scale([again, again])
     is_tried()
     assert len(tried) == profile[1]
+
+
+@pytest.mark.parametrize(("name", "runs"), [("quick", 1), ("test", 1), ("all", 1), ("long", 2)])
+def test_only_the_long_profile_tries_other_examples_in_the_next_run(name: str, runs: int) -> None:
+    before, tried = settings.get_current_profile_name(), []
+    settings.load_profile(name)
+
+    @settings(max_examples=20, database=None)
+    @given(st.integers())
+    def is_tried(number: int) -> None:
+        tried.append(number)
+
+    is_tried()
+    first = [*tried]
+    tried.clear()
+    is_tried()
+    settings.load_profile(before)
+    assert len({tuple(first), tuple(tried)}) == runs
 
 
 def test_a_profile_scales_a_codecs_property_that_a_test_makes_while_it_runs(
@@ -90,8 +108,3 @@ def test_codecs_and_the_store_keep_all_examples_in_make_test(home: str, examples
     settings.load_profile(before)
     scaled: Any = getattr(law, profiles.INNER)
     assert scaled.max_examples == examples
-
-
-def test_every_profile_but_the_search_draws_the_same_examples_each_time() -> None:
-    fresh = {name: not settings.get_profile(name).derandomize for name in profiles.SHARES}
-    assert fresh == {"quick": False, "test": False, "all": False, "long": True}

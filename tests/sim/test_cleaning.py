@@ -13,8 +13,9 @@ from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 from apportion.store.log import Log
 from apportion.store.segment import Segment
+from tests.profiles import simulated_seeds
 
-SEEDS = range(15)
+SEEDS = simulated_seeds(2)
 
 
 @pytest.fixture

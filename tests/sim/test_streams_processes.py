@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 from apportion.sim.kernel.scenario import Fault, Scenario
-from apportion.sim.play import play
 from apportion.streams import client_side
 from apportion.streams.client_side import ClientSideSettings
 from apportion.streams.task_assignment.threads import ThreadTasks
 from apportion.streams.task_planning import GroupTasks, consumer_tasks
+from tests.sim.bug import violation
 
-# A third process finds two that have built their stores, if the seed lets them build in time.
+# A third process finds two that have built their stores: this seed lets them build in time.
 LATE = Fault(4_000, "crash", target=2, amount=15_000)
-SEEDS = range(1, 7)
 SCENARIO = Scenario(
-    seed=SEEDS[0],
+    seed=1,
     streams=3,
     workers=0,
     readers=0,
@@ -53,10 +52,6 @@ def warms_up_without_limit(
     return plan_tasks(replace(settings, configs=configs), known, consumers, assignable)
 
 
-def test_the_world_of_these_bugs_holds_without_them() -> None:
-    assert [play(replace(SCENARIO, seed=seed)).broken for seed in SEEDS] == [None] * len(SEEDS)
-
-
 @pytest.mark.parametrize(
     ("law", "name", "faulty"),
     [
@@ -65,11 +60,6 @@ def test_the_world_of_these_bugs_holds_without_them() -> None:
         ("few-warmups", "_plan_tasks", warms_up_without_limit),
     ],
 )
-def test_a_planted_bug_breaks_its_law(
-    law: str, name: str, faulty: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client_side, name, faulty)
-    histories = (play(replace(SCENARIO, seed=seed)) for seed in SEEDS)
-    broken = next((history.broken for history in histories if history.broken is not None), None)
-    assert broken is not None
+def test_a_planted_bug_breaks_its_law(law: str, name: str, faulty: Any) -> None:
+    broken = violation(SCENARIO, (client_side, name, faulty))
     assert broken.law == law, broken

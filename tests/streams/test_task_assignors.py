@@ -86,7 +86,7 @@ def test_every_task_runs_once_and_nobody_has_two_roles_in_one(
 
 
 @pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(RANDOMS, POLICIES)
 def test_the_same_question_has_the_same_answer_and_is_not_changed(
     name: str, random: Random, policy: AssignmentConfigs
@@ -101,7 +101,7 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(
     assert all(np.array_equal(one, other) for one, other in pairs)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(RANDOMS, POLICIES, st.booleans(), st.booleans())
 @example(Random(948), AssignmentConfigs(3, max_warmup_replicas=1), True, False)
 @example(Random(244393), AssignmentConfigs(3, max_warmup_replicas=1), False, False)
@@ -126,7 +126,7 @@ def test_it_comes_to_rest_and_then_never_changes_again(
         assert same(shares, again)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(RANDOMS, POLICIES)
 def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(
     random: Random, policy: AssignmentConfigs
@@ -151,7 +151,7 @@ def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(
             assert each.max() - each.min() <= 1
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(RANDOMS, POLICIES)
 def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(
     random: Random, policy: AssignmentConfigs
@@ -171,7 +171,7 @@ def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(
         assert (task, int(shares.active[task])) in caught_up
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(RANDOMS, POLICIES)
 def test_fallback_takes_nothing_from_who_runs_it(random: Random, policy: AssignmentConfigs) -> None:
     application = any_company(random)
