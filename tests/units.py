@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-SESSION = "a Spark session"
 
 FIRST = (
     SESSION,
@@ -59,24 +58,33 @@ APART = (
 """Files whose tests are units of their own."""
 
 TOGETHER = {
-    f"tests/spark/test_{name}.py": SESSION
-    for name in (
-        "bad_input",
-        "batch_read",
-        "decoding",
-        "named_sources",
-        "observed_queries",
-        "one_sink",
-        "query",
-        "rehearsals",
-        "seeds",
-        "stopped_queries",
-        "stream_options",
-        "topic_writer",
-    )
+    **{
+        f"tests/spark/test_{name}.py": "a Spark session"
+        for name in (
+            "bad_input",
+            "batch_read",
+            "decoding",
+            "named_sources",
+            "observed_queries",
+            "one_sink",
+            "query",
+            "rehearsals",
+            "seeds",
+            "stopped_queries",
+            "stream_options",
+            "topic_writer",
+        )
+    },
+    "tests/kafka/test_differential.py": "the group without a name",
+    "tests/kafka/test_differential_classic.py": "the group without a name",
+    "tests/kafka/test_wrong_requests.py": "the group without a name",
+    "tests/kafka/test_acl_rules_on_both.py": "all ACLs of a Kafka",
+    "tests/kafka/test_acls_on_both.py": "all ACLs of a Kafka",
+    "tests/kafka/test_acls_command_on_both.py": "all ACLs of a Kafka",
+    "tests/kafka/test_authorization_on_both.py": "all ACLs of a Kafka",
 }
-"""Files that are one unit, by its name: they share the Spark session of one process, whose JVM
-starts once.
+"""Files that are one unit, by its name: what one worker at a time may use. PySpark starts one JVM
+in a process; tests that use the group without a name, or delete all ACLs, share a Kafka.
 """
 
 

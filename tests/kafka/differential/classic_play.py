@@ -4,9 +4,9 @@ late, what the group is then.
 
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from tests.kafka.differential.classic_steps import Join, Knock, Leave, Sync
+from tests.kafka.differential.classic_steps import DescribeClassic, Join, Knock, Leave, Sync
 from tests.kafka.differential.compare import Difference, Intended, Played, differences
 from tests.kafka.differential.connections import PATIENCE_S, QUIET_S, gather
 from tests.kafka.differential.plain_values import Plain
@@ -134,6 +134,21 @@ def exchange(sides: tuple[Side, Side], step: Step) -> tuple[Plain, Plain]:
             hear(side, group, late)
         shown.append({"answer": answer, "late": late})
     return shown[0], shown[1]
+
+
+def answered(sides: tuple[Side, Side], step: Any, by: slice = slice(None)) -> list[Plain]:
+    """Both answers to a step that has nobody to wait for, however slow the machine is. by: those of
+    the two that do answer.
+    """
+    answers, until = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
+    while "parked" in answers[by]:
+        assert time.monotonic() < until
+        results = exchange(sides, DescribeClassic((step.group,)))
+        answers = [
+            result["late"].get(step.member, answer)
+            for result, answer in zip(results, answers, strict=True)
+        ]
+    return answers
 
 
 def hear(side: Side, group: str, answers: dict[str, Plain]) -> None:
