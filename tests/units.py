@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-
+SESSION = "a Spark session"
 FIRST = (
     SESSION,
     "tests/demo/test_play.py",
@@ -59,7 +59,7 @@ APART = (
 
 TOGETHER = {
     **{
-        f"tests/spark/test_{name}.py": "a Spark session"
+        f"tests/spark/test_{name}.py": SESSION
         for name in (
             "bad_input",
             "batch_read",

@@ -1,6 +1,4 @@
-"""What is said to a classic member in the scripts, and what it says: short words for long
-messages.
-"""
+"""What is said to a classic member, and what it says: short words for long messages."""
 
 from typing import Any
 
@@ -17,11 +15,10 @@ from apportion.member.membership import (
     Answered,
     CoordinatorFound,
     MetadataFetched,
-    Offer,
     Subscribe,
 )
 from apportion.topics import IdPartition
-from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from apportion.wire.messages.heartbeat import HeartbeatResponse
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -34,8 +31,8 @@ from apportion.wire.messages.sync_group import (
     SyncGroupResponse,
 )
 
-T, U = b"T" * 16, b"U" * 16
-P0, P1, P2, P3 = (IdPartition(T, number) for number in range(4))
+T = b"T" * 16
+P0, P1 = (IdPartition(T, number) for number in range(2))
 SEEN = TopicDescription("t", T, 4)
 PARKED_MS = 65_000
 
@@ -137,12 +134,6 @@ def synced(*numbers: int) -> SyncGroupResponse:
     return SyncGroupResponse(assignment=encode_assignment(Given(of_t(*numbers))))
 
 
-def beats(generation: int, instance_id: str | None = None) -> HeartbeatRequest:
-    return HeartbeatRequest(
-        group_id="g", generation_id=generation, member_id="m", group_instance_id=instance_id
-    )
-
-
 def beaten(code: Code = Code.NONE) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=code)
 
@@ -170,29 +161,3 @@ def hears_of_a_rebalance(member: ClassicMember, request: int = 6) -> list[Any]:
     """The next heartbeat is answered with REBALANCE_IN_PROGRESS; the actions that this causes."""
     member.step(Tick(), at(3_000))
     return member.step(Answered(request, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
-
-
-def cooperative_loses_p1() -> ClassicMember:
-    """A cooperative member that held P0 and P1 and is given P0 alone in generation 2; request 9 was
-    the last.
-    """
-    member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
-    hears_of_a_rebalance(member)
-    member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
-    member.step(Answered(8, synced(0)), at(3_020))
-    assert member.step(MetadataFetched(9, (SEEN,)), at(3_030)) == [Offer(1, (P0,), (P1,), ())]
-    return member
-
-
-def cooperative_join(
-    owned: tuple[int, ...], generation: int, reason: str | None
-) -> JoinGroupRequest:
-    data = CooperativeSticky()
-    data.on_assignment(Given(of_t(*owned)), generation)
-    return joins(
-        name="cooperative-sticky",
-        user_data=data.user_data(("t",)),
-        owned=owned,
-        generation=generation,
-        reason=reason,
-    )

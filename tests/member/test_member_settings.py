@@ -1,8 +1,14 @@
-"""The bounds of the settings that every kind of member has."""
+"""The settings that every kind of member has: their bounds, and what a member has without any."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from apportion.assign.by_name import TopicParts
 from apportion.member import settings
+from apportion.member.classic.requests import ClassicSettings, join_request
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.settings import Setting, bounds_fault_or_none
 
 TIMES = {
@@ -39,3 +45,41 @@ def test_a_heartbeat_interval_is_below_both_other_times() -> None:
         "it"
     )
     assert (fault_or_none_of(30) or "").startswith("beat (30) must be below session (30), or ")
+
+
+PATIENCE: Any = {
+    "instance_id": None,
+    "rack_id": None,
+    "rebalance_timeout_ms": 300_000,
+    "poll_limit_ms": None,
+    "response_timeout_ms": 5_000,
+    "backoff_ms": 100,
+    "backoff_limit_ms": 1_000,
+    "wait_limit_ms": 120_000,
+}
+
+
+def test_a_member_is_patient_by_default() -> None:
+    assert ConsumerSettings("g", "m") == ConsumerSettings(
+        group_id="g", member_id="m", server_assignor=None, **PATIENCE
+    )
+
+
+def test_a_classic_member_has_kafkas_defaults() -> None:
+    mine = ClassicSettings("g")
+    assert [assignor.name for assignor in mine.assignors] == ["range", "cooperative-sticky"]
+    assert replace(mine, assignors=()) == ClassicSettings(
+        group_id="g",
+        assignors=(),
+        session_timeout_ms=45_000,
+        heartbeat_interval_ms=3_000,
+        metadata_interval_ms=300_000,
+        **PATIENCE,
+    )
+
+
+@pytest.mark.parametrize(("reason", "sent"), [("x" * 256, "x" * 255), (None, None)])
+def test_a_long_reason_for_joining_is_cut(reason: str | None, sent: str | None) -> None:
+    mine, owned = ClassicSettings("g"), (TopicParts("t", (0,)),)
+    request = join_request(mine, "m", ("t",), owned=owned, owned_generation=1, reason=reason)
+    assert request.reason == sent

@@ -1,7 +1,13 @@
 """The partitions of a member's owner."""
 
 from apportion.machine import Instant
-from apportion.member.membership import Lost, MembershipState, Offer
+from apportion.member.membership import (
+    Lost,
+    MembershipState,
+    Offer,
+    from_id_parts,
+    to_id_parts,
+)
 from apportion.member.ownership import OwnedPartitions, owned_or_offered
 from apportion.member.step import Step
 from apportion.topics import IdPartition
@@ -49,3 +55,8 @@ def test_lost_partitions_are_reported_once() -> None:
     holding.adopt(1, (P0,))
     assert (holding.lose(), holding.target, holding.claimed) == (Lost(1, (P0,)), None, ())
     assert holding.lose() == Lost(1, ())
+
+
+def test_assignments_go_over_the_wire_and_back_in_order() -> None:
+    other = IdPartition(b"S" * 16, 4)
+    assert from_id_parts(to_id_parts((other, P0, P2))) == (other, P0, P2)

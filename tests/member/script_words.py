@@ -1,0 +1,150 @@
+"""What a group member sends and says, as words for its scripts: every field, in Kafka's names.
+
+A field is left out where it has its ordinary value: the default of its declaration, or what stands
+in `ORDINARY`. So a new field shows itself in the scripts as soon as a member fills it.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+from apportion.assign.by_name import Given, Subscription, TopicParts
+from apportion.machine import Note
+from apportion.member.assignors.serde import decode_assignment, decode_subscription
+from apportion.member.membership import (
+    Failed,
+    FetchMetadata,
+    FindCoordinator,
+    Lost,
+    Offer,
+    SendToCoordinator,
+    View,
+    from_id_parts,
+)
+from apportion.topics import IdPartition
+from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
+from apportion.wire.messages.join_group import JoinGroupRequestProtocol
+from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+
+OF_ALL: dict[str, Any] = {"group_id": "g", "member_id": "m", "incarnation": 1}
+ORDINARY: dict[str, dict[str, Any]] = {
+    "JoinGroup": {
+        "protocol_type": "consumer",
+        "session_timeout_ms": 45_000,
+        "rebalance_timeout_ms": 60_000,
+    },
+    "SyncGroup": {"protocol_type": "consumer"},
+    "View": {"target": None, "last_accepted_ms": None, "error": None},
+}
+TIMEOUTS_MS = {
+    "JoinGroup": 65_000,
+    "SyncGroup": 65_000,
+    "ConsumerGroupPrepareAssignment": 30_000,
+    "ConsumerGroupInstallAssignment": 30_000,
+}
+TIMEOUT_MS = 5_000  # of all other requests
+
+
+def api_of(request: Any) -> str:
+    """The name of a request's API."""
+    return type(request).__name__.removesuffix("Request")
+
+
+def action_words(action: Any) -> str:
+    """One action of a member as a line."""
+    match action:
+        case SendToCoordinator(request_id, request, timeout_ms):
+            api = api_of(request)
+            patience = TIMEOUTS_MS.get(api, TIMEOUT_MS)
+            limit = "" if timeout_ms == patience else f" timeout_ms={timeout_ms}"
+            return f"{request_id} {joined(api, *fields(request, api))}{limit}"
+        case FindCoordinator(request_id):
+            return (
+                f"{request_id} {joined('FindCoordinator', *fields(action, without='request_id'))}"
+            )
+        case FetchMetadata(request_id):
+            return f"{request_id} {joined('Metadata', *fields(action, without='request_id'))}"
+        case Offer() | Lost():
+            return joined(type(action).__name__, *fields(action))
+        case Failed():
+            return f"Failed {action}"
+        case Note(level, text, hint):
+            return f"{level}: {text}" + (f" |{hint}" if hint else "")
+    return joined(type(action).__name__, *fields(action))
+
+
+def view_words(view: View, wake_ms: int | None) -> str:
+    """The snapshot of a member, and when it next needs a tick."""
+    due = "no tick" if wake_ms is None else f"tick at {wake_ms}"
+    return joined(view.state.name, *fields(view, "View", without="state"), due)
+
+
+def joined(*parts: str) -> str:
+    return " ".join(parts)
+
+
+def fields(value: Any, api: str = "", without: str = "") -> Iterator[str]:
+    """The fields of a message or of a dataclass that are not ordinary, as `name=value`."""
+    ordinary = OF_ALL | ORDINARY.get(api, {}) if api or dataclasses.is_dataclass(value) else {}
+    for name, default in declared(value):
+        content = getattr(value, name)
+        if name != without and content != ordinary.get(name, default):
+            yield f"{name}={words(content)}"
+
+
+def declared(value: Any) -> Iterator[tuple[str, Any]]:
+    """The name and the default of each field."""
+    if dataclasses.is_dataclass(value):
+        for each in dataclasses.fields(value):
+            is_listed = str(each.type).startswith(("MemberAssignment", "tuple"))
+            default = () if each.default is dataclasses.MISSING and is_listed else each.default
+            yield each.name, default
+    else:
+        for field in value.__fields__:
+            yield field.name, field.default
+
+
+def words(value: Any) -> str:
+    """A value in one word; a text with spaces in quotes."""
+    match value:
+        case None | bool():
+            return str(value).lower()
+        case Enum():
+            return value.name
+        case str():
+            return value if re.fullmatch(r"[\w.*'-]+", value) else f'"{value}"'
+        case bytes() | memoryview():
+            return f"0x{bytes(value).hex()}"
+        case IdPartition(topic_id, number):
+            return f"{chr(topic_id[0])}-{number}"
+        case TopicPartitions():
+            return words(from_id_parts((value,)))
+        case TopicParts(topic, numbers):
+            return ",".join(f"{topic}-{number}" for number in numbers)
+        case JoinGroupRequestProtocol():
+            subscription = decode_subscription(value.metadata)
+            return f"{value.name}({subscription_words(subscription)})"
+        case SyncGroupRequestAssignment():
+            return f"{value.member_id}({given_words(decode_assignment(value.assignment))})"
+        case tuple():
+            return ",".join(map(words, value))
+        case int() | float():
+            return str(value)
+        case Failed():
+            return f'"{value}"'
+    if dataclasses.is_dataclass(value) or hasattr(value, "__fields__"):
+        return f"({' '.join(fields(value))})"
+    return repr(value)
+
+
+def subscription_words(subscription: Subscription) -> str:
+    """A subscription as `t,u;owned=t-0;generation=3`."""
+    rest = dataclasses.replace(subscription, topics=())
+    return ";".join([",".join(subscription.topics), *fields(rest)])
+
+
+def given_words(given: Given) -> str:
+    """An assignment as `t-0,t-1;user_data=0x00`."""
+    return ";".join([words(given.partitions), *fields(dataclasses.replace(given, partitions=()))])
