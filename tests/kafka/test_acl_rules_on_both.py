@@ -20,6 +20,7 @@ from tests.kafka.conftest import until
 from tests.kafka.secured import PASSWORD, PLAIN_USERS, Secured
 from tests.node.acl_requests import EVERY_ACL
 
+SECURED = "guarded"
 ROUNDS = int(os.environ.get("APPORTION_ACL_ROUNDS", "60"))
 FIRST = int(os.environ.get("APPORTION_ACL_FIRST", "0"))
 SUPER_USER = "User:ANONYMOUS"

@@ -16,6 +16,7 @@ from tests.kafka.conftest import until
 from tests.kafka.secured import PASSWORD, Secured
 from tests.node.acl_requests import AUTHORIZED
 
+SECURED = "guarded"
 CHANGED = [("carol", name, 5000) for name in ("SCRAM-SHA-256", "SCRAM-SHA-512")]
 ALICE = ("--allow-principal", "User:alice")
 NAMED = ("--entity-type", "users", "--entity-name", "carol")

@@ -34,6 +34,7 @@ from tests.node.acl_requests import (
     describing,
 )
 
+SECURED = "guarded"
 SCRIPTS, STEPS = 25, 8
 WRONG: tuple[dict[str, Any], ...] = (
     {"resource_type": 4, "resource_name": "x"},

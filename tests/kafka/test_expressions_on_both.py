@@ -3,7 +3,7 @@ read by us.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +12,6 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Instant
-from apportion.testing.kafka import RealKafka
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -21,19 +20,11 @@ from apportion.wire.messages.consumer_group_heartbeat import (
 )
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.records.groups import ConsumerGroupRegularExpressionKey
-from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
 from tests.kafka.test_migration_on_both import records_of
 
 PATIENCE_S = 30
 INTERNAL = "__consumer_offsets"
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with side_by_side(kafka) as both:
-        yield both
 
 
 @pytest.fixture

@@ -2,33 +2,21 @@
 docs/differences.md.
 """
 
-import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from apportion.testing.kafka import RealKafka
 from tests.kafka.conftest import until
 from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import assignment
 from tests.kafka.differential.classic_clients import subscription
 from tests.kafka.differential.classic_play import exchange
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Leave, Pulse, Sync
-from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe, Step
 
-DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with side_by_side(kafka, **ALIKE) as both:
-        yield both
 
 
 def codes(sides: tuple[Side, Side], step: Step) -> tuple[int, int]:
@@ -267,8 +255,3 @@ def test_leaving_twice_in_one_request_is_answered_alike(
         ),
     )
     assert ours == theirs
-
-
-def test_every_oddity_is_told_to_users() -> None:
-    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [name for name in ODDITIES if name not in documented] == []

@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,10 +51,8 @@ def read_one(bootstrap: str, group: str, options: dict[str, Any]) -> list[bytes]
 def mtls_pem(secured: Secured) -> dict[str, Any]:
     return secured.options(
         "MTLS",
-        ssl_certificate_pem=secured.client.chain_pem(),
-        ssl_key_location=written(
-            secured.directory, "client.key", secured.client.key_pem(STORE_PASSWORD)
-        ),
+        ssl_certificate_pem=(secured.directory / "client.pem").read_text(),
+        ssl_key_location=str(secured.directory / "client.key"),
         ssl_key_password=STORE_PASSWORD,
     )
 
@@ -61,9 +60,7 @@ def mtls_pem(secured: Secured) -> dict[str, Any]:
 def mtls_pkcs12(secured: Secured) -> dict[str, Any]:
     return secured.options(
         "MTLS",
-        ssl_keystore_location=written(
-            secured.directory, "client.p12", secured.client.pkcs12(STORE_PASSWORD)
-        ),
+        ssl_keystore_location=str(secured.directory / "client.p12"),
         ssl_keystore_password=STORE_PASSWORD,
     )
 
@@ -80,7 +77,7 @@ WAYS_IN: list[tuple[str, str, Callable[[Secured], dict[str, Any]]]] = [
         "SASL",
         lambda secured: {
             "security_protocol": "SASL_SSL",
-            "ssl_ca_pem": secured.authority.pem,
+            "ssl_ca_pem": Path(secured.ca).read_text(),
             "sasl_mechanism": "OAUTHBEARER",
             "oauth_cb": lambda _config: token(500),
         },

@@ -9,11 +9,11 @@ import pytest
 from apportion.client.connection import BrokerConnection
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.list_config_resources import ListConfigResourcesRequest
 from apportion.wire.table import api_of
+from tests.kafka.secured import Secured
 from tests.node.config_requests import (
     INTERVAL,
     SESSION,
@@ -287,14 +287,14 @@ class Side:
 
 
 @pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker, with the settings of the real one, and that."""
+def sides(secured: Secured) -> Iterator[tuple[Side, Side]]:
+    """Our broker, with the settings of the real one, and one whose settings may be altered."""
     with EmbeddedBroker(
         group_consumer_session_timeout_ms=6_000,
         group_consumer_heartbeat_interval_ms=1_000,
         log_retention_ms=-1,
     ) as broker:
-        both = Side(broker.bootstrap), Side(kafka.bootstrap)
+        both = Side(broker.bootstrap), Side(secured.broker.bootstrap)
         topic = CreatableTopic(name=TOPIC_NAME, num_partitions=1, replication_factor=1)
         for side in both:
             side.call(CreateTopicsRequest(topics=(topic,), timeout_ms=30_000))

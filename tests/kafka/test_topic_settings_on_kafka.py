@@ -5,16 +5,15 @@ the same offsets.
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from random import Random
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
 from apportion.client.connection import BrokerConnection
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import KafkaMissing, RealKafka
+from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import (
     HEADER_BYTES,
     Record,
@@ -50,11 +49,6 @@ NOT_YET = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.LEADER_NOT_AVAILABLE, Code.NOT_
 YOUNGEST, EARLIEST, LATEST = -3, -2, -1
 WITHIN_S = 60
 LOOKS: dict[str, Any] = {"log.retention.check.interval.ms": "500"}
-KAFKAS = LOOKS | {  # a compacted topic loses old records by its cleaner
-    "log.initial.task.delay.ms": "500",
-    "log.cleaner.enable": "true",
-    "log.cleaner.backoff.ms": "500",
-}
 SMALL = {"segment.bytes": "1048576"}
 APPEND = {"message.timestamp.type": "LogAppendTime"}
 STORED = {
@@ -174,24 +168,17 @@ class Side:
 
 
 @pytest.fixture(scope="module")
-def sides(
-    jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
-) -> Iterator[list[Side]]:
+def sides(standing: Callable[[str], RealKafka]) -> Iterator[list[Side]]:
     """Our broker and a real one that look often for what has expired."""
-    try:
-        with (
-            RealKafka(jars, tmp_path_factory.mktemp("kafka"), KAFKAS) as kafka,
-            EmbeddedBroker(**LOOKS) as broker,
-        ):
-            both = [
-                Side(bootstrap, STORED | CLAIMED | BOUNDED | EXPIRING)
-                for bootstrap in (broker.bootstrap, kafka.bootstrap)
-            ]
-            yield both
-            for side in both:
-                side.close()
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
+    kafka = standing("expiring")
+    with EmbeddedBroker(**LOOKS) as broker:
+        both = [
+            Side(bootstrap, STORED | CLAIMED | BOUNDED | EXPIRING)
+            for bootstrap in (broker.bootstrap, kafka.bootstrap)
+        ]
+        yield both
+        for side in both:
+            side.close()
 
 
 def stored(side: Side, topic: str) -> list[Any]:

@@ -1,13 +1,10 @@
 """Whose user data stop an upgrade, on our broker and on a real Kafka."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from apportion.errors import Code
-from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -19,18 +16,6 @@ from apportion.wire.records.consumer_protocol import (
 from tests.kafka.differential.side import Side
 
 TOPIC = "twelve"
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with EmbeddedBroker() as broker:
-        both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
-        for side in both:
-            side.prepare()
-        yield both
-        for side in both:
-            side.close()
 
 
 def upgraded(side: Side, assignor: str, user_data: bytes | None, given: bytes | None) -> Code:
