@@ -19,7 +19,7 @@ from apportion.client.security_options import client_security
 from apportion.errors import Code, Refused
 from apportion.streams.metadata.model import TaskId
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from tests.certificates import Authority, written
+from tests.certificates import Authority
 from tests.kafka.conftest import until
 from tests.kafka.secured import (
     PASSWORD,
