@@ -35,9 +35,9 @@ from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     RecordTopicPartitions,
 )
-from tests.coord.scripted import check
 from tests.coord.shard_driver import ShardDriver, member_metadata, parts, topic_id, topics
 from tests.coord.toy_assignor import ANSWERS, Toy
+from tests.scripted import check
 
 BAD_EXPRESSION = Code.INVALID_REGULAR_EXPRESSION
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
