@@ -295,9 +295,9 @@ def test_a_client_with_a_name_may_take_its_time() -> None:
 def test_a_session_ends_unless_the_user_authenticates_again() -> None:
     connection = Connection().authenticated()
     connection.now_ms = 4_000
-    assert not connection.machine.is_exchanging
+    before = connection.machine.is_exchanging
     assert connection.send(shake()) == SaslHandshakeResponse(mechanisms=("PLAIN",))
-    assert connection.machine.is_exchanging
+    assert (before, connection.machine.is_exchanging) == (False, True)
     assert connection.send(token()) == agreed(lifetime_ms=5_000)
     connection.now_ms = 8_999
     assert connection.send(METADATA) == PassOn()
