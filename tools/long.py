@@ -16,6 +16,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,7 +65,7 @@ class World(NamedTuple):
     """
 
     name: str
-    sizes: dict[str, str | int]
+    sizes: Mapping[str, str | int]
     full: int
     sample: int
     kinds: tuple[str, ...] = ()
@@ -97,7 +98,7 @@ WORLDS = (
         ),
     ),
     *(
-        World(f"{name}-{protocol}", {"protocol": protocol} | sizes, full, sample)
+        World(f"{name}-{protocol}", {"protocol": protocol, **sizes}, full, sample)
         for name, sizes in (
             ("large", {"offload_size": 0}),
             ("assignor", {"assignor": "unreliable"}),
@@ -110,7 +111,7 @@ WORLDS = (
         for assignor in ("range", "sticky", "lag-weighted")
     ),
     *(
-        World(f"{name}-{protocol}", {"protocol": protocol} | sizes, 2_000, 10, kinds)
+        World(f"{name}-{protocol}", {"protocol": protocol, **sizes}, 2_000, 10, kinds)
         for name, sizes, kinds in (
             ("stray", {}, STRAYS),
             ("stray-consumer", {}, ("stray-consumer", *STRAYS)),

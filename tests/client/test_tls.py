@@ -172,7 +172,7 @@ def test_a_listener_with_a_full_backlog_ends_with_the_timeout() -> None:
             one.setblocking(False)
             one.connect_ex(address)
         with pytest.raises(Disconnected) as raised:
-            BrokerConnection(*address, "test", 200)
+            BrokerConnection("127.0.0.1", address[1], "test", 200)
     assert str(raised.value) == (
         f"no connection to the broker at 127.0.0.1:{address[1]}: no answer within 200 ms"
     )

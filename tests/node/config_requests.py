@@ -1,6 +1,6 @@
 """Requests about settings, and their answers as plain values."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apportion.errors import Code
 from apportion.wire.messages.alter_configs import (
@@ -25,9 +25,7 @@ from apportion.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResource,
 )
 from apportion.wire.messages.list_config_resources import ListConfigResourcesRequest
-
-if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 
 SESSION, INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 KINDS = {"topic": TOPIC, "broker": BROKER, "group": GROUP}
@@ -126,13 +124,13 @@ def listed(answer: Any) -> Any:
 LIST_ALL = ListConfigResourcesRequest()
 
 
-def alter(driver: "NodeDriver", kind: str, name: str, **values: str | None) -> Any:
+def alter(driver: NodeDriver, kind: str, name: str, **values: str | None) -> Any:
     """Alter one resource by SET and DELETE; return its code and sentence."""
     [result] = driver.call(incremental((kind, name, changes_of(**values)))).responses
     return Code(result.error_code), result.error_message
 
 
-def own(driver: "NodeDriver", kind: str, name: str) -> dict[str, str]:
+def own(driver: NodeDriver, kind: str, name: str) -> dict[str, str]:
     """The own settings of a resource as clients are told them."""
     entries = told(driver.call(describe(kind, name)))
     return {key: each[0] for key, each in entries.items() if each[1] in (1, 2, 3, 8)}

@@ -1,6 +1,6 @@
 """A node that goes by ACLs: its users, what they may do, and what they are answered."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apportion.machine import Caller
 from apportion.security.acls import (
@@ -11,11 +11,10 @@ from apportion.security.acls import (
     PatternType,
     ResourceType,
 )
+from tests.node import kit
 from tests.node.acl_requests import EVERY_ACL, creating, deleted, deleting
 from tests.node.acl_requests import codes as created
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node.kit import NodeDriver
 
 SUPER, BOB = "User:alice", "User:bob"
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -34,7 +33,7 @@ def may_not(acl: AclBinding) -> AclBinding:
     return acl._replace(permission=AclPermission.DENY)
 
 
-def guarded(kit: "type[Kit]", *acls: AclBinding, **settings: Any) -> "NodeDriver":
+def guarded(*acls: AclBinding, **settings: Any) -> NodeDriver:
     """A broker with these ACLs; the super user sends what is sent to it."""
     driver = kit.NodeDriver(**GUARDED | settings)
     driver.caller = Caller("test", "/here", SUPER)
@@ -42,7 +41,7 @@ def guarded(kit: "type[Kit]", *acls: AclBinding, **settings: Any) -> "NodeDriver
     return driver
 
 
-def let(driver: "NodeDriver", *acls: AclBinding) -> None:
+def let(driver: NodeDriver, *acls: AclBinding) -> None:
     """These are all ACLs from now on."""
     before, driver.caller = driver.caller, Caller("test", "/here", SUPER)
     deleted(driver.call(deleting(EVERY_ACL)))
@@ -50,7 +49,7 @@ def let(driver: "NodeDriver", *acls: AclBinding) -> None:
     driver.caller = before
 
 
-def as_bob(driver: "NodeDriver", request: Any, version: int | None = None) -> Any:
+def as_bob(driver: NodeDriver, request: Any, version: int | None = None) -> Any:
     """What bob is answered."""
     ticket = ask_as_bob(driver, request, version)
     while ticket not in driver.answers and driver.pending:
@@ -58,7 +57,7 @@ def as_bob(driver: "NodeDriver", request: Any, version: int | None = None) -> An
     return driver.answers[ticket]
 
 
-def ask_as_bob(driver: "NodeDriver", request: Any, version: int | None = None) -> int:
+def ask_as_bob(driver: NodeDriver, request: Any, version: int | None = None) -> int:
     """Bob sends a request; its ticket."""
     before, driver.caller = driver.caller, Caller("test", "/here", BOB)
     try:

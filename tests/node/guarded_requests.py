@@ -1,14 +1,12 @@
 """A request of each API about the topic `t` and the group `g`, and what its caller needs."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from apportion.security.acls import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from tests.messages import request
 from tests.node.acl_requests import describing
 from tests.node.guarded import CLUSTER, GROUP, TOPIC, may
-
-if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 CREATE, DELETE, ALTER = AclOperation.CREATE, AclOperation.DELETE, AclOperation.ALTER
@@ -195,7 +193,7 @@ def administration() -> list[Case]:
 CASES = [*records(), *topics(), *members(), *administration()]
 
 
-def begin(driver: "NodeDriver") -> None:
+def begin(driver: NodeDriver) -> None:
     """The topic is there, and the group with an offset."""
     driver.create("t")
     driver.call(request("FindCoordinator", key_type=0, coordinator_keys=("any",)))

@@ -1,6 +1,6 @@
 """ACLs: how they are created, described and deleted, and from when on they decide."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from apportion.security.acls import (
     PatternType,
     ResourceType,
 )
+from tests.node import kit
 from tests.node.acl_requests import (
     AUTHORIZED,
     acl,
@@ -26,9 +27,7 @@ from tests.node.acl_requests import (
     describing,
 )
 from tests.node.fault_histories import begun
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node.kit import NodeDriver
 
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
@@ -36,7 +35,7 @@ PREFIXED = PatternType.PREFIXED
 
 
 @pytest.fixture
-def driver(kit: "type[Kit]") -> "NodeDriver":
+def driver() -> NodeDriver:
     """A broker that decides by ACLs."""
     return kit.NodeDriver(**AUTHORIZED)
 
@@ -49,7 +48,7 @@ def may(
     return result
 
 
-def test_acls_are_described_by_resource(driver: "NodeDriver") -> None:
+def test_acls_are_described_by_resource(driver: NodeDriver) -> None:
     acls = [
         acl("b"),
         acl("a"),
@@ -69,7 +68,7 @@ def test_acls_are_described_by_resource(driver: "NodeDriver") -> None:
     assert described(driver.call(describing(wanted))) == [acls[3]]
 
 
-def test_an_acl_that_is_there_is_created_again_without_a_trace(driver: "NodeDriver") -> None:
+def test_an_acl_that_is_there_is_created_again_without_a_trace(driver: NodeDriver) -> None:
     driver.call(creating(acl()))
     before = driver.disk.size("catalog.log")
     assert codes(driver.call(creating(acl(), acl()))) == [0, 0]
@@ -77,7 +76,7 @@ def test_an_acl_that_is_there_is_created_again_without_a_trace(driver: "NodeDriv
     assert described(driver.call(describing())) == [acl()]
 
 
-def test_acls_that_match_are_deleted_and_told_for_each_filter(driver: "NodeDriver") -> None:
+def test_acls_that_match_are_deleted_and_told_for_each_filter(driver: NodeDriver) -> None:
     driver.call(creating(acl("a"), acl("b"), acl("c"), acl("a", operation=WRITE)))
     response = driver.call(
         deleting(AclFilter(name="a"), AclFilter(operation=READ), AclFilter(name="none"))
@@ -90,7 +89,7 @@ def test_acls_that_match_are_deleted_and_told_for_each_filter(driver: "NodeDrive
     assert described(driver.call(describing())) == []
 
 
-def test_acls_need_an_authorizer(kit: "type[Kit]") -> None:
+def test_acls_need_an_authorizer() -> None:
     driver = kit.NodeDriver()
     refused = Code.SECURITY_DISABLED
     answer = driver.call(describing())
@@ -130,7 +129,7 @@ CLUSTER_ONLY = f"the one resource of type CLUSTER is {CLUSTER_NAME}"
     ],
 )
 def test_an_acl_that_cannot_be_is_refused_alone(
-    driver: "NodeDriver", numbers: dict[str, Any], why: str
+    driver: NodeDriver, numbers: dict[str, Any], why: str
 ) -> None:
     response = driver.call(creating(acl("a"), creation(acl(), **numbers), acl("b")))
     refused = (Code.INVALID_REQUEST, why)
@@ -151,7 +150,7 @@ def test_an_acl_that_cannot_be_is_refused_alone(
         {"permission_type": 0},
     ],
 )
-def test_a_filter_for_unknown_is_refused(driver: "NodeDriver", numbers: dict[str, Any]) -> None:
+def test_a_filter_for_unknown_is_refused(driver: NodeDriver, numbers: dict[str, Any]) -> None:
     why = "a filter asks for UNKNOWN; ANY matches all"
     answer = driver.call(describing(**numbers))
     assert (answer.error_code, answer.error_message) == (Code.INVALID_REQUEST, why)
@@ -169,7 +168,7 @@ def test_a_filter_for_unknown_is_refused(driver: "NodeDriver", numbers: dict[str
     ],
 )
 def test_a_number_without_a_meaning_matches_nothing_and_deletes_nothing(
-    driver: "NodeDriver", numbers: dict[str, Any]
+    driver: NodeDriver, numbers: dict[str, Any]
 ) -> None:
     driver.call(creating(acl()))
     assert described(driver.call(describing(**numbers))) == []
@@ -177,7 +176,7 @@ def test_a_number_without_a_meaning_matches_nothing_and_deletes_nothing(
     assert described(driver.call(describing())) == [acl()]
 
 
-def test_a_request_changes_only_so_many_acls(driver: "NodeDriver") -> None:
+def test_a_request_changes_only_so_many_acls(driver: NodeDriver) -> None:
     many = [acl(f"topic-{number}") for number in range(MAX_CHANGES + 1)]
     response = driver.call(creating(*many, acl("")))
     assert codes(response) == [Code.POLICY_VIOLATION] * len(many) + [Code.INVALID_REQUEST]
@@ -191,7 +190,7 @@ def test_a_request_changes_only_so_many_acls(driver: "NodeDriver") -> None:
     assert len(described(driver.call(describing()))) == len(many)
 
 
-def test_an_acl_decides_once_it_is_on_the_disk(driver: "NodeDriver") -> None:
+def test_an_acl_decides_once_it_is_on_the_disk(driver: NodeDriver) -> None:
     tickets = [driver.ask(creating(acl())), driver.ask(describing())]
     assert (may(driver), [ticket in driver.answers for ticket in tickets]) == (False, [False] * 2)
     driver.flush()
@@ -202,7 +201,7 @@ def test_an_acl_decides_once_it_is_on_the_disk(driver: "NodeDriver") -> None:
     assert (may(driver), ticket in driver.answers) == (False, True)
 
 
-def test_an_acl_that_comes_during_a_flush_waits_for_the_next(driver: "NodeDriver") -> None:
+def test_an_acl_that_comes_during_a_flush_waits_for_the_next(driver: NodeDriver) -> None:
     driver.ask(creating(acl()))
     driver.ask(creating(acl(operation=WRITE)))
     driver.flush_once()
@@ -211,7 +210,7 @@ def test_an_acl_that_comes_during_a_flush_waits_for_the_next(driver: "NodeDriver
     assert [may(driver, each) for each in (READ, WRITE)] == [True, True]
 
 
-def test_a_flush_that_fails_leaves_the_acls_as_they_were(driver: "NodeDriver") -> None:
+def test_a_flush_that_fails_leaves_the_acls_as_they_were(driver: NodeDriver) -> None:
     driver.call(creating(acl()))
     tickets = [
         driver.ask(creating(acl(operation=WRITE))),
@@ -229,7 +228,7 @@ def test_a_flush_that_fails_leaves_the_acls_as_they_were(driver: "NodeDriver") -
     assert described(driver.crash().call(describing())) == [acl()]
 
 
-def test_a_step_that_breaks_off_leaves_the_acls_as_they_were(kit: "type[Kit]") -> None:
+def test_a_step_that_breaks_off_leaves_the_acls_as_they_were() -> None:
     history = begun(**AUTHORIZED)
     history.call(creating(acl()))
     history.disk.free_bytes = 0
@@ -239,7 +238,7 @@ def test_a_step_that_breaks_off_leaves_the_acls_as_they_were(kit: "type[Kit]") -
     assert may(history)
 
 
-def test_acls_outlive_the_broker(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_acls_outlive_the_broker(driver: NodeDriver) -> None:
     driver.call(creating(acl("a"), acl("b")))
     driver.call(deleting(AclFilter(name="a")))
     second = driver.crash()
@@ -247,13 +246,13 @@ def test_acls_outlive_the_broker(driver: "NodeDriver", kit: "type[Kit]") -> None
     assert described(second.call(describing())) == [acl("b")]
 
 
-def test_super_users_may_do_everything(kit: "type[Kit]") -> None:
+def test_super_users_may_do_everything() -> None:
     driver = kit.NodeDriver(**AUTHORIZED | {"super.users": " User:alice; User:CN=bob,O=x ;"})
     asked = ("User:alice", "User:CN=bob,O=x", "User:bob", "User:ANONYMOUS")
     assert [may(driver, who=who) for who in asked] == [True, True, False, False]
 
 
-def test_everybody_may_use_what_no_acl_is_about_if_so_configured(kit: "type[Kit]") -> None:
+def test_everybody_may_use_what_no_acl_is_about_if_so_configured() -> None:
     driver = kit.NodeDriver(**AUTHORIZED | {"allow.everyone.if.no.acl.found": "true"})
     driver.call(creating(acl(principal="User:bob")))
     assert [may(driver, name=name) for name in ("other", "flights")] == [True, False]

@@ -1,6 +1,6 @@
 """Settings that are altered while the broker runs: codes, sentences, and what is told of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,10 +20,8 @@ from tests.node.config_requests import (
     told,
     whole,
 )
+from tests.node.kit import NodeDriver
 from tests.node.topic_requests import create
-
-if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 BROKER_SESSION = ("group.consumer.session.timeout.ms", "45000", 5)
@@ -32,7 +30,7 @@ ASSIGNMENT = "consumer.assignment.interval.ms"
 BROKER_ASSIGNMENT = (f"group.{ASSIGNMENT}", "1000", 5)
 
 
-def test_a_group_without_members_may_have_settings(driver: "NodeDriver") -> None:
+def test_a_group_without_members_may_have_settings(driver: NodeDriver) -> None:
     assert told(driver.call(describe("group", "g"))) == {
         SESSION: ("45000", 5, BROKER_SESSION),
         INTERVAL: ("5000", 5, BROKER_INTERVAL),
@@ -49,7 +47,7 @@ def test_a_group_without_members_may_have_settings(driver: "NodeDriver") -> None
     assert listed(driver.call(LIST_ALL)) == [(BROKER, "1")]
 
 
-def test_settings_survive_a_restart(driver: "NodeDriver") -> None:
+def test_settings_survive_a_restart(driver: NodeDriver) -> None:
     driver.create("t")
     alter(driver, "group", "g", consumer_heartbeat_interval_ms="2000")
     alter(driver, "topic", "t", retention_ms="60000")
@@ -66,7 +64,7 @@ def test_settings_survive_a_restart(driver: "NodeDriver") -> None:
     assert own(again, "broker", "") == {"message.max.bytes": "6000", "log.roll.ms": "7000"}
 
 
-def test_an_alteration_that_the_disk_refuses_is_taken_back(driver: "NodeDriver") -> None:
+def test_an_alteration_that_the_disk_refuses_is_taken_back(driver: NodeDriver) -> None:
     driver.create("t")
     request = incremental(
         ("group", "g", changes_of(consumer_session_timeout_ms="20000")),
@@ -142,7 +140,7 @@ def test_an_alteration_that_the_disk_refuses_is_taken_back(driver: "NodeDriver")
     ],
 )
 def test_a_wrong_setting_of_a_group_is_refused_with_a_sentence(
-    driver: "NodeDriver", changes: dict[str, str], code: Code, words: str
+    driver: NodeDriver, changes: dict[str, str], code: Code, words: str
 ) -> None:
     alter(driver, "group", "g", consumer_session_timeout_ms="7000")
     result = alter(driver, "group", "g", **changes)
@@ -151,7 +149,7 @@ def test_a_wrong_setting_of_a_group_is_refused_with_a_sentence(
     assert own(driver, "group", "g") == {SESSION: "7000"}
 
 
-def test_a_value_of_a_group_is_told_as_a_plain_number(driver: "NodeDriver") -> None:
+def test_a_value_of_a_group_is_told_as_a_plain_number(driver: NodeDriver) -> None:
     assert alter(driver, "group", "g", consumer_session_timeout_ms=" +7500 ")[0] == Code.NONE
     assert own(driver, "group", "g") == {SESSION: "7500"}
 
@@ -167,14 +165,14 @@ def test_a_value_of_a_group_is_told_as_a_plain_number(driver: "NodeDriver") -> N
     ],
 )
 def test_a_change_that_makes_no_sense_is_an_invalid_request(
-    driver: "NodeDriver", kind: str, changes: list[Any], words: str
+    driver: NodeDriver, kind: str, changes: list[Any], words: str
 ) -> None:
     [result] = driver.call(incremental((kind, "1", tuple(changes)))).responses
     assert (result.error_code, result.resource_name) == (Code.INVALID_REQUEST, "1")
     assert words in result.error_message
 
 
-def test_each_resource_of_a_request_has_a_result_of_its_own(driver: "NodeDriver") -> None:
+def test_each_resource_of_a_request_has_a_result_of_its_own(driver: NodeDriver) -> None:
     driver.create("t")
     good, bad = changes_of(consumer_session_timeout_ms="7000"), changes_of(no_such="1")
     answer = driver.call(
@@ -209,7 +207,7 @@ def test_each_resource_of_a_request_has_a_result_of_its_own(driver: "NodeDriver"
     assert listed(driver.call(LIST_ALL)) == [(GROUP, "a"), (BROKER, "1"), (TOPIC, "t")]
 
 
-def test_validate_only_changes_nothing(driver: "NodeDriver") -> None:
+def test_validate_only_changes_nothing(driver: NodeDriver) -> None:
     good = ("group", "g", changes_of(consumer_session_timeout_ms="7000"))
     bad = ("group", "h", changes_of(consumer_session_timeout_ms="1"))
     answer = driver.call(incremental(good, bad, validate_only=True))
@@ -219,7 +217,7 @@ def test_validate_only_changes_nothing(driver: "NodeDriver") -> None:
     assert listed(driver.call(LIST_ALL)) == [(BROKER, "1")]
 
 
-def test_alter_configs_replaces_all_settings(driver: "NodeDriver") -> None:
+def test_alter_configs_replaces_all_settings(driver: NodeDriver) -> None:
     alter(driver, "group", "g", consumer_heartbeat_interval_ms="2000")
     assert codes(driver.call(whole(("group", "g", ((SESSION, "7000"),))))) == [Code.NONE]
     assert own(driver, "group", "g") == {SESSION: "7000"}
@@ -235,7 +233,7 @@ def test_alter_configs_replaces_all_settings(driver: "NodeDriver") -> None:
     assert own(driver, "group", "g") == {}
 
 
-def test_a_list_grows_and_shrinks_by_words(driver: "NodeDriver") -> None:
+def test_a_list_grows_and_shrinks_by_words(driver: NodeDriver) -> None:
     driver.create("t")
     policies = []
     for operation, value in (
@@ -268,7 +266,7 @@ def test_a_list_grows_and_shrinks_by_words(driver: "NodeDriver") -> None:
             assert codes(driver.call(request)) == [Code.INVALID_CONFIG]
 
 
-def test_the_words_of_a_list_are_checked(driver: "NodeDriver") -> None:
+def test_the_words_of_a_list_are_checked(driver: NodeDriver) -> None:
     driver.create("t")
     request = incremental(("topic", "t", (("cleanup.policy", "+", "shrink"),)))
     assert codes(driver.call(request)) == [Code.INVALID_CONFIG]
@@ -284,7 +282,7 @@ def test_the_words_of_a_list_are_checked(driver: "NodeDriver") -> None:
     ],
 )
 def test_a_wrong_setting_of_a_topic_is_refused_as_at_its_creation(
-    driver: "NodeDriver", name: str, value: str, words: str
+    driver: NodeDriver, name: str, value: str, words: str
 ) -> None:
     assert create(driver) == (Code.NONE, None)
     code, why = alter(driver, "topic", "t", **{name: value})
@@ -294,7 +292,7 @@ def test_a_wrong_setting_of_a_topic_is_refused_as_at_its_creation(
 
 
 def test_a_setting_that_is_wrong_is_told_before_a_topic_that_is_missing(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     assert alter(driver, "topic", "gone", no_such="1")[0] == Code.INVALID_CONFIG
     assert alter(driver, "topic", "gone", retention_ms="1") == (
@@ -303,7 +301,7 @@ def test_a_setting_that_is_wrong_is_told_before_a_topic_that_is_missing(
     )
 
 
-def test_the_topic_of_the_groups_stays_compacted(driver: "NodeDriver") -> None:
+def test_the_topic_of_the_groups_stays_compacted(driver: NodeDriver) -> None:
     driver.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
     offsets = "__consumer_offsets"
     assert alter(driver, "topic", offsets, cleanup_policy="delete")[0] == Code.INVALID_CONFIG
@@ -330,7 +328,7 @@ def test_the_topic_of_the_groups_stays_compacted(driver: "NodeDriver") -> None:
     ],
 )
 def test_a_wrong_setting_of_a_broker_is_an_invalid_request(
-    driver: "NodeDriver", name: str, setting: str, value: str, words: str
+    driver: NodeDriver, name: str, setting: str, value: str, words: str
 ) -> None:
     request = incremental(("broker", name, (("log.roll.ms", "=", "5000"), (setting, "=", value))))
     [result] = driver.call(request).responses

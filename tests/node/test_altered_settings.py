@@ -1,6 +1,6 @@
 """Altered settings are obeyed at once: by groups, by topics and their logs, by the broker."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -9,6 +9,7 @@ from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescrib
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
+from tests.node import kit
 from tests.node.config_requests import (
     LIST_ALL,
     changes_of,
@@ -16,28 +17,26 @@ from tests.node.config_requests import (
     incremental,
     listed,
 )
+from tests.node.kit import NodeDriver
 from tests.node.topic_requests import EARLIEST, create, produced
 from tests.node.topic_requests import listed as listed_offset
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
 
 GROUP, BROKER, TOPIC = 32, 4, 2
 
 
 @pytest.fixture
-def driver(kit: "type[Kit]") -> "NodeDriver":
+def driver() -> NodeDriver:
     """A node that tells every member the configured interval."""
     no_budget: dict[str, Any] = {"apportion.heartbeat.budget.per.second": 0}
     return kit.NodeDriver(**no_budget)
 
 
-def alter(driver: "NodeDriver", kind: str, name: str, **values: str | None) -> None:
+def alter(driver: NodeDriver, kind: str, name: str, **values: str | None) -> None:
     """Alter one resource, which succeeds."""
     assert codes(driver.call(incremental((kind, name, changes_of(**values))))) == [Code.NONE]
 
 
-def beat(driver: "NodeDriver", epoch: int, group: str = "g", member: str = "m") -> tuple[int, int]:
+def beat(driver: NodeDriver, epoch: int, group: str = "g", member: str = "m") -> tuple[int, int]:
     """A heartbeat; the epoch that it is answered, and the interval. Or the error, and 0."""
     fields: dict[str, Any] = (
         {"rebalance_timeout_ms": 9000, "subscribed_topic_names": ("t",), "topic_partitions": ()}
@@ -52,13 +51,13 @@ def beat(driver: "NodeDriver", epoch: int, group: str = "g", member: str = "m") 
     return answer.error_code or answer.member_epoch, answer.heartbeat_interval_ms
 
 
-def state(driver: "NodeDriver", group: str = "g") -> tuple[int, int]:
+def state(driver: NodeDriver, group: str = "g") -> tuple[int, int]:
     """The error code and the number of members."""
     [described] = driver.call(ConsumerGroupDescribeRequest(group_ids=(group,))).groups
     return described.error_code, len(described.members)
 
 
-def test_a_heartbeat_tells_the_interval_of_its_group(driver: "NodeDriver") -> None:
+def test_a_heartbeat_tells_the_interval_of_its_group(driver: NodeDriver) -> None:
     driver.create("t")
     alter(driver, "group", "g", consumer_heartbeat_interval_ms="3000")
     epoch, interval_ms = beat(driver, 0)
@@ -70,7 +69,7 @@ def test_a_heartbeat_tells_the_interval_of_its_group(driver: "NodeDriver") -> No
     assert beat(driver, epoch) == (epoch, 5000)
 
 
-def test_a_session_lasts_as_long_as_its_group_says(driver: "NodeDriver") -> None:
+def test_a_session_lasts_as_long_as_its_group_says(driver: NodeDriver) -> None:
     driver.create("t")
     alter(driver, "group", "g", consumer_session_timeout_ms="7000")
     for group in ("g", "other"):
@@ -83,7 +82,7 @@ def test_a_session_lasts_as_long_as_its_group_says(driver: "NodeDriver") -> None
     assert state(driver, "other") == (0, 0)
 
 
-def test_a_session_under_way_ends_as_its_member_was_told(driver: "NodeDriver") -> None:
+def test_a_session_under_way_ends_as_its_member_was_told(driver: NodeDriver) -> None:
     driver.create("t")
     alter(
         driver,
@@ -109,7 +108,7 @@ def test_a_session_under_way_ends_as_its_member_was_told(driver: "NodeDriver") -
     assert state(driver) == (0, 0)
 
 
-def test_a_session_is_as_long_after_a_restart(driver: "NodeDriver") -> None:
+def test_a_session_is_as_long_after_a_restart(driver: NodeDriver) -> None:
     driver.create("t")
     alter(driver, "group", "g", consumer_session_timeout_ms="7000")
     beat(driver, 0)
@@ -120,13 +119,13 @@ def test_a_session_is_as_long_after_a_restart(driver: "NodeDriver") -> None:
     assert state(again) == (0, 0)
 
 
-def test_a_group_with_settings_alone_is_no_group(driver: "NodeDriver") -> None:
+def test_a_group_with_settings_alone_is_no_group(driver: NodeDriver) -> None:
     alter(driver, "group", "g", consumer_session_timeout_ms="7000")
     assert driver.call(ListGroupsRequest()).groups == ()
     assert state(driver) == (Code.GROUP_ID_NOT_FOUND, 0)
 
 
-def test_settings_outlive_their_group(driver: "NodeDriver") -> None:
+def test_settings_outlive_their_group(driver: NodeDriver) -> None:
     driver.create("t")
     alter(driver, "group", "g", consumer_heartbeat_interval_ms="3000")
     beat(driver, 0)
@@ -142,7 +141,7 @@ def test_settings_outlive_their_group(driver: "NodeDriver") -> None:
     assert beat(driver, 0)[1] == 3000
 
 
-def test_no_answer_shows_a_setting_before_it_is_durable(driver: "NodeDriver") -> None:
+def test_no_answer_shows_a_setting_before_it_is_durable(driver: NodeDriver) -> None:
     driver.create("t")
     epoch, _ = beat(driver, 0)
     ticket = driver.send(
@@ -158,7 +157,7 @@ def test_no_answer_shows_a_setting_before_it_is_durable(driver: "NodeDriver") ->
     assert beat(driver, epoch) == (epoch, 5000)
 
 
-def test_a_topic_obeys_its_altered_settings(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_a_topic_obeys_its_altered_settings(driver: NodeDriver) -> None:
     driver.create("t")
     large = kit.produce("t", kit.batch(b"v" * 2_000))
     assert produced(driver, large).error_code == Code.NONE
@@ -172,7 +171,7 @@ def test_a_topic_obeys_its_altered_settings(driver: "NodeDriver", kit: "type[Kit
     assert produced(driver, large).error_code == Code.NONE
 
 
-def test_records_expire_once_their_topic_has_a_retention(kit: "type[Kit]") -> None:
+def test_records_expire_once_their_topic_has_a_retention() -> None:
     driver = kit.NodeDriver(log_retention_check_interval_ms=1_000)
     driver.create("t")
     produced(driver, kit.produce("t", kit.batch(b"v")))
@@ -184,7 +183,7 @@ def test_records_expire_once_their_topic_has_a_retention(kit: "type[Kit]") -> No
     assert listed_offset(driver, EARLIEST)[0] == 1
 
 
-def test_records_expire_once_the_broker_has_a_retention(kit: "type[Kit]") -> None:
+def test_records_expire_once_the_broker_has_a_retention() -> None:
     driver = kit.NodeDriver(log_retention_check_interval_ms=1_000)
     driver.create("t")
     produced(driver, kit.produce("t", kit.batch(b"v")))
@@ -194,7 +193,7 @@ def test_records_expire_once_the_broker_has_a_retention(kit: "type[Kit]") -> Non
     assert listed_offset(driver, EARLIEST)[0] == 1
 
 
-def test_an_open_log_rolls_by_the_altered_size(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_an_open_log_rolls_by_the_altered_size(driver: NodeDriver) -> None:
     driver.create("t")
     large = kit.produce("t", kit.batch(b"v" * 700_000))
 
@@ -215,9 +214,7 @@ def test_an_open_log_rolls_by_the_altered_size(driver: "NodeDriver", kit: "type[
     assert segments() == 3
 
 
-def test_topics_follow_the_altered_settings_of_their_broker(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_topics_follow_the_altered_settings_of_their_broker(driver: NodeDriver) -> None:
     driver.create("t")
     assert create(driver, "own", max_message_bytes="5000")[0] == Code.NONE
     alter(driver, "broker", "1", message_max_bytes="1000")

@@ -2,8 +2,6 @@
 is answered, and what the broker logs of it.
 """
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from apportion.node.authorization.denials import Denials, RequestDenied
@@ -16,11 +14,9 @@ from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from apportion.wire.table import APIS, SERVED_APIS, api_of
 from tests.messages import request
+from tests.node import kit
 from tests.node.guarded import BOB, as_bob, codes, guarded, let, may_not
 from tests.node.guarded_requests import CASES, REFUSALS, Case, begin
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit
 
 SERVED = {api.request for api in SERVED_APIS.values()}
 HERE = [case for case in CASES if type(case.request) in SERVED]
@@ -40,24 +36,24 @@ def test_each_served_api_that_refuses_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", HERE, ids=lambda case: case.name)
-def test_without_any_acl_a_request_is_refused(kit: "type[Kit]", case: Case) -> None:
-    driver = guarded(kit)
+def test_without_any_acl_a_request_is_refused(case: Case) -> None:
+    driver = guarded()
     begin(driver)
     _, code = case.needs[0]
     assert codes(as_bob(driver, case.request, case.version)) - {0} == {code}
 
 
 @pytest.mark.parametrize("case", HERE, ids=lambda case: case.name)
-def test_with_what_it_needs_nothing_of_a_request_is_refused(kit: "type[Kit]", case: Case) -> None:
-    driver = guarded(kit, *(acl for acl, _ in case.needs))
+def test_with_what_it_needs_nothing_of_a_request_is_refused(case: Case) -> None:
+    driver = guarded(*(acl for acl, _ in case.needs))
     begin(driver)
     assert codes(as_bob(driver, case.request, case.version)) & REFUSALS == set()
     assert driver.denied == []
 
 
 @pytest.mark.parametrize("case", HERE, ids=lambda case: case.name)
-def test_a_denial_of_each_need_wins_and_is_logged(kit: "type[Kit]", case: Case) -> None:
-    driver = guarded(kit)
+def test_a_denial_of_each_need_wins_and_is_logged(case: Case) -> None:
+    driver = guarded()
     begin(driver)
     enough = [acl for acl, _ in case.needs]
     for acl, code in case.needs:
@@ -79,29 +75,29 @@ def shown(acl: AclBinding) -> str:
 
 
 @pytest.mark.parametrize("case", HERE, ids=lambda case: case.name)
-def test_a_super_user_needs_no_acl(kit: "type[Kit]", case: Case) -> None:
-    driver = guarded(kit, *(may_not(acl) for acl, _ in case.needs))
+def test_a_super_user_needs_no_acl(case: Case) -> None:
+    driver = guarded(*(may_not(acl) for acl, _ in case.needs))
     begin(driver)
     assert codes(driver.call(case.request, case.version)) & REFUSALS == set()
 
 
 @pytest.mark.parametrize("case", HERE, ids=lambda case: case.name)
-def test_without_an_authorizer_everybody_may_do_all(kit: "type[Kit]", case: Case) -> None:
+def test_without_an_authorizer_everybody_may_do_all(case: Case) -> None:
     driver = kit.NodeDriver()
     begin(driver)
     assert codes(as_bob(driver, case.request, case.version)) & REFUSALS == set()
 
 
-def test_a_list_that_leaves_topics_out_denies_nothing(kit: "type[Kit]") -> None:
-    driver = guarded(kit)
+def test_a_list_that_leaves_topics_out_denies_nothing() -> None:
+    driver = guarded()
     begin(driver)
     as_bob(driver, request("ListGroups"))
     as_bob(driver, request("Metadata", topics=None))
     assert driver.denied == []
 
 
-def test_a_request_has_one_line_however_many_topics_it_names(kit: "type[Kit]") -> None:
-    driver = guarded(kit)
+def test_a_request_has_one_line_however_many_topics_it_names() -> None:
+    driver = guarded()
     topics = [{"name": f"t{number}"} for number in range(1_000)]
     as_bob(driver, request("Metadata", topics=topics))
     assert driver.denied == [

@@ -1,6 +1,6 @@
 """Responses about groups to callers who may know of a part of what they ask for."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apportion.security.acls import AclOperation
 from apportion.wire.messages.describe_groups import NOT_ASKED
@@ -16,17 +16,15 @@ from tests.node.guarded import (
     may_not,
 )
 from tests.node.guarded_requests import committed, joined
+from tests.node.kit import NodeDriver
 from tests.node.test_client_assignors import PREPARE, heartbeat
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
 
 READ, DELETE, DESCRIBE = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE
 STRANGE = b"no topic at all!"
 
 
-def test_a_commit_is_stored_for_the_topics_that_are_allowed(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(READ, GROUP, "g"), may(READ, TOPIC, "mine"))
+def test_a_commit_is_stored_for_the_topics_that_are_allowed() -> None:
+    driver = guarded(may(READ, GROUP, "g"), may(READ, TOPIC, "mine"))
     mine, other = driver.create("mine"), driver.create("other")
     driver.call(request("OffsetFetch", groups=()))  # so that the group has a coordinator
     partitions = [{"partition_index": 0, "committed_offset": 3}]
@@ -46,9 +44,9 @@ def test_a_commit_is_stored_for_the_topics_that_are_allowed(kit: "type[Kit]") ->
     ]
 
 
-def with_offsets(kit: "type[Kit]", *acls: Any) -> "NodeDriver":
+def with_offsets(*acls: Any) -> NodeDriver:
     """A node with the topics mine and other, and an offset of each in the groups g and h."""
-    driver = guarded(kit, *acls)
+    driver = guarded(*acls)
     for name in ("mine", "other"):
         driver.create(name)
     for group in ("g", "h"):
@@ -56,8 +54,8 @@ def with_offsets(kit: "type[Kit]", *acls: Any) -> "NodeDriver":
     return driver
 
 
-def test_of_all_offsets_those_of_hidden_topics_are_left_out(kit: "type[Kit]") -> None:
-    driver = with_offsets(kit, may(DESCRIBE, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
+def test_of_all_offsets_those_of_hidden_topics_are_left_out() -> None:
+    driver = with_offsets(may(DESCRIBE, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
     groups = [{"group_id": each, "topics": None} for each in ("h", "g")]
     mine = {"name": "mine", "partitions": [{"committed_offset": 5, "metadata": ""}]}
     expected = response(
@@ -69,8 +67,8 @@ def test_of_all_offsets_those_of_hidden_topics_are_left_out(kit: "type[Kit]") ->
     assert alone.topics == expected.groups[0].topics
 
 
-def test_offsets_of_named_hidden_topics_are_refused(kit: "type[Kit]") -> None:
-    driver = with_offsets(kit, may(DESCRIBE, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
+def test_offsets_of_named_hidden_topics_are_refused() -> None:
+    driver = with_offsets(may(DESCRIBE, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
     topics = [{"name": name, "partition_indexes": (0, 1)} for name in ("other", "mine")]
     absent = {"committed_offset": -1, "metadata": ""}
     mine = [{"committed_offset": 5, "metadata": ""}, absent | {"partition_index": 1}]
@@ -83,8 +81,8 @@ def test_offsets_of_named_hidden_topics_are_refused(kit: "type[Kit]") -> None:
     assert alone.topics == expected.groups[0].topics
 
 
-def test_groups_are_listed_that_the_caller_may_describe(kit: "type[Kit]") -> None:
-    driver = with_offsets(kit, may(READ, GROUP, "g"))
+def test_groups_are_listed_that_the_caller_may_describe() -> None:
+    driver = with_offsets(may(READ, GROUP, "g"))
     listed = [group.group_id for group in as_bob(driver, request("ListGroups")).groups]
     assert listed == ["g"]
     let(driver, may(DESCRIBE, CLUSTER), may_not(may(DESCRIBE, GROUP, "g")))
@@ -92,8 +90,8 @@ def test_groups_are_listed_that_the_caller_may_describe(kit: "type[Kit]") -> Non
     assert sorted(listed) == ["g", "h"]
 
 
-def test_described_groups_have_the_operations_that_the_caller_may_do(kit: "type[Kit]") -> None:
-    driver = with_offsets(kit, may(READ, GROUP, "g"), may(DELETE, GROUP, "g"))
+def test_described_groups_have_the_operations_that_the_caller_may_do() -> None:
+    driver = with_offsets(may(READ, GROUP, "g"), may(DELETE, GROUP, "g"))
     asked = request("DescribeGroups", groups=("h", "g"), include_authorized_operations=True)
     bits = (1 << READ) | (1 << DELETE) | (1 << DESCRIBE)
     described = as_bob(driver, asked, 5).groups
@@ -103,8 +101,8 @@ def test_described_groups_have_the_operations_that_the_caller_may_do(kit: "type[
     ]
 
 
-def test_a_group_is_not_described_if_a_hidden_topic_is_assigned_in_it(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(DESCRIBE, GROUP, "g"))
+def test_a_group_is_not_described_if_a_hidden_topic_is_assigned_in_it() -> None:
+    driver = guarded(may(DESCRIBE, GROUP, "g"))
     driver.create("t")
     driver.call(joined())
     asked = request("ConsumerGroupDescribe", group_ids=("g",))
@@ -123,9 +121,9 @@ def test_a_group_is_not_described_if_a_hidden_topic_is_assigned_in_it(kit: "type
     assert as_bob(driver, asked).groups == driver.call(asked).groups
 
 
-def test_a_member_assigns_no_topics_that_it_may_not_know_of(kit: "type[Kit]") -> None:
+def test_a_member_assigns_no_topics_that_it_may_not_know_of() -> None:
     enough = (may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "t"))
-    driver = guarded(kit, *enough)
+    driver = guarded(*enough)
     driver.create("t")
     driver.call(request("OffsetFetch", groups=()))  # so that the group has a coordinator
     assert as_bob(driver, heartbeat(0)).should_compute_assignment
@@ -140,10 +138,8 @@ def test_a_member_assigns_no_topics_that_it_may_not_know_of(kit: "type[Kit]") ->
     assert [topic.topic_name for topic in as_bob(driver, PREPARE).topics] == ["t"]
 
 
-def test_a_sync_without_a_protocol_is_refused_before_anybody_asks_who_it_is(
-    kit: "type[Kit]",
-) -> None:
-    driver = guarded(kit)
+def test_a_sync_without_a_protocol_is_refused_before_anybody_asks_who_it_is() -> None:
+    driver = guarded()
     driver.call(request("ListGroups"))
     driver.ask(request("OffsetFetch", groups=()))
     assert as_bob(driver, request("SyncGroup", group_id="g"), 5).error_code == 23

@@ -2,7 +2,7 @@
 connection, and while the ACLs change.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,12 +19,11 @@ from apportion.node.handlers.fetch import FetchResult
 from apportion.security.acls import AclOperation
 from apportion.security.authorizer import Acls, Authorizer
 from tests.messages import request
+from tests.node import kit
 from tests.node.guarded import BOB, GROUP, TOPIC, as_bob, ask_as_bob, guarded, let, may
 from tests.node.guarded_requests import committed, joined
+from tests.node.kit import NodeDriver
 from tests.node.test_classic_groups import joining
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
 
 READ, DESCRIBE, DELETE = AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE
 GROUPS = tuple("abcdefgh")
@@ -46,16 +45,16 @@ def fetched(answer: Any) -> list[tuple[str, int, bool]]:
     ]
 
 
-def two_topics(kit: "type[Kit]", *acls: Any) -> "NodeDriver":
-    driver = guarded(kit, *acls)
+def two_topics(*acls: Any) -> NodeDriver:
+    driver = guarded(*acls)
     for name in ("mine", "other"):
         driver.create(name)
     driver.call(request("OffsetFetch", groups=()))  # by which groups have a coordinator
     return driver
 
 
-def test_a_fetch_that_waits_goes_by_the_acls_of_when_it_came(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, TOPIC, "mine"))
+def test_a_fetch_that_waits_goes_by_the_acls_of_when_it_came() -> None:
+    driver = two_topics(may(READ, TOPIC, "mine"))
     ticket = ask_as_bob(driver, patient("mine"), 12)
     let(driver)
     driver.call(kit.produce("mine", kit.batch(b"v")), 9)
@@ -63,8 +62,8 @@ def test_a_fetch_that_waits_goes_by_the_acls_of_when_it_came(kit: "type[Kit]") -
     assert fetched(as_bob(driver, patient("mine"), 12)) == [("mine", 29, False)]
 
 
-def test_a_fetch_is_told_its_refusals_at_its_end(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, TOPIC, "mine"))
+def test_a_fetch_is_told_its_refusals_at_its_end() -> None:
+    driver = two_topics(may(READ, TOPIC, "mine"))
     ticket = ask_as_bob(driver, patient("mine", "other"), 12)
     driver.sleep(1_000)
     assert fetched(driver.answers[ticket]) == [("mine", 0, False), ("other", 29, False)]
@@ -75,13 +74,13 @@ def test_a_fetch_is_told_its_refusals_at_its_end(kit: "type[Kit]") -> None:
     assert fetched(driver.answers[ticket]) == [("mine", 0, True), ("other", 29, False)]
 
 
-def test_a_fetch_of_which_all_is_refused_does_not_wait(kit: "type[Kit]") -> None:
-    driver = two_topics(kit)
+def test_a_fetch_of_which_all_is_refused_does_not_wait() -> None:
+    driver = two_topics()
     assert fetched(as_bob(driver, patient("other"), 12)) == [("other", 29, False)]
 
 
-def test_a_lost_connection_leaves_nothing_of_a_request_behind(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, TOPIC, "mine"))
+def test_a_lost_connection_leaves_nothing_of_a_request_behind() -> None:
+    driver = two_topics(may(READ, TOPIC, "mine"))
     ticket = ask_as_bob(driver, patient("mine", "other"), 12)
     driver.step(Gone((Ticket(ticket),)))
     driver.call(kit.produce("mine", kit.batch(b"v")), 9)
@@ -90,8 +89,8 @@ def test_a_lost_connection_leaves_nothing_of_a_request_behind(kit: "type[Kit]") 
     assert len(driver.node._broker.delayed_fetches) == 0
 
 
-def test_a_join_that_waits_goes_by_the_acls_of_when_it_came(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, GROUP, "g"))
+def test_a_join_that_waits_goes_by_the_acls_of_when_it_came() -> None:
+    driver = two_topics(may(READ, GROUP, "g"))
     ticket = ask_as_bob(driver, joining(), 3)
     assert ticket not in driver.answers
     let(driver)
@@ -101,10 +100,8 @@ def test_a_join_that_waits_goes_by_the_acls_of_when_it_came(kit: "type[Kit]") ->
     assert as_bob(driver, joining(driver.answers[ticket].member_id), 3).error_code == 30
 
 
-def test_a_member_that_may_no_longer_read_its_group_is_refused_at_each_beat(
-    kit: "type[Kit]",
-) -> None:
-    driver = two_topics(kit, may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
+def test_a_member_that_may_no_longer_read_its_group_is_refused_at_each_beat() -> None:
+    driver = two_topics(may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
     first = as_bob(driver, joined(subscribed_topic_names=("mine",)))
     assert first.error_code == 0
     steady = joined(
@@ -124,8 +121,8 @@ def results(answer: Any) -> list[tuple[str, int]]:
     return [(topic.name, each.error_code) for topic in answer.topics for each in topic.partitions]
 
 
-def test_a_failed_flush_fails_what_was_allowed_and_nothing_else(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, GROUP, "g"), may(READ, TOPIC, "mine"))
+def test_a_failed_flush_fails_what_was_allowed_and_nothing_else() -> None:
+    driver = two_topics(may(READ, GROUP, "g"), may(READ, TOPIC, "mine"))
     ticket = ask_as_bob(driver, committed("mine", "other"), 9)
     assert ticket not in driver.answers
     driver.fail_flush()
@@ -136,9 +133,9 @@ def test_a_failed_flush_fails_what_was_allowed_and_nothing_else(kit: "type[Kit]"
 
 
 def test_a_failed_step_fails_what_was_allowed_and_nothing_else(
-    kit: "type[Kit]", monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    driver = two_topics(kit, may(READ, TOPIC, "mine"))
+    driver = two_topics(may(READ, TOPIC, "mine"))
     ticket = ask_as_bob(driver, patient("mine", "other"), 6)
 
     def broken(*_: Any) -> None:
@@ -157,9 +154,9 @@ def test_a_failed_step_fails_what_was_allowed_and_nothing_else(
     assert len(driver.node._broker.delayed_fetches) == 0
 
 
-def test_groups_of_several_shards_are_joined_with_those_refused(kit: "type[Kit]") -> None:
+def test_groups_of_several_shards_are_joined_with_those_refused() -> None:
     known = GROUPS[::2]
-    driver = two_topics(kit, *(may(DESCRIBE, GROUP, each) for each in known))
+    driver = two_topics(*(may(DESCRIBE, GROUP, each) for each in known))
     asked = request("DescribeGroups", groups=GROUPS, include_authorized_operations=True)
     described = as_bob(driver, asked, 5).groups
     expected = [(each, 0, 1 << DESCRIBE) for each in known]
@@ -167,20 +164,20 @@ def test_groups_of_several_shards_are_joined_with_those_refused(kit: "type[Kit]"
     assert [(g.group_id, g.error_code, g.authorized_operations) for g in described] == expected
 
 
-def test_groups_are_deleted_that_the_caller_may_delete(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(DELETE, GROUP, "g"))
+def test_groups_are_deleted_that_the_caller_may_delete() -> None:
+    driver = two_topics(may(DELETE, GROUP, "g"))
     driver.call(committed("mine"), 9)
     answer = as_bob(driver, request("DeleteGroups", groups_names=("g", "h")))
     assert [(each.group_id, each.error_code) for each in answer.results] == [("g", 0), ("h", 30)]
 
 
-def matched(driver: "NodeDriver", answer: Any) -> list[str]:
+def matched(driver: NodeDriver, answer: Any) -> list[str]:
     """The topics that a member is assigned."""
     topics = [driver.node.topics.with_id(part.topic_id) for part in answer.topic_partitions]
     return sorted(topic.name for topic in topics if topic is not None)
 
 
-def by_expression(driver: "NodeDriver", epoch: int, **facts: Any) -> Any:
+def by_expression(driver: NodeDriver, epoch: int, **facts: Any) -> Any:
     """Bob's heartbeat with an expression of everything, or as steady as can be."""
     fields = facts or {"subscribed_topic_regex": ".*"}
     if epoch:
@@ -188,8 +185,8 @@ def by_expression(driver: "NodeDriver", epoch: int, **facts: Any) -> Any:
     return as_bob(driver, joined(member_epoch=epoch, **{"subscribed_topic_names": None} | fields))
 
 
-def test_an_expression_matches_what_its_member_may_know_of(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
+def test_an_expression_matches_what_its_member_may_know_of() -> None:
+    driver = two_topics(may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
     assert by_expression(driver, 0).error_code == 0
     driver.end_computations()
     driver.flush()
@@ -198,9 +195,9 @@ def test_an_expression_matches_what_its_member_may_know_of(kit: "type[Kit]") -> 
     ]
 
 
-def test_an_expression_is_resolved_by_the_acls_of_its_refresh(kit: "type[Kit]") -> None:
+def test_an_expression_is_resolved_by_the_acls_of_its_refresh() -> None:
     enough = (may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
-    driver = two_topics(kit, *enough)
+    driver = two_topics(*enough)
     by_expression(driver, 0)
     driver.end_computations()
     driver.flush()
@@ -225,8 +222,8 @@ def test_an_expression_is_resolved_by_the_acls_of_its_refresh(kit: "type[Kit]") 
     assert (again.error_code, group.saved.resolutions) == (0, {".*": ("mine", "other")})
 
 
-def test_a_resolution_that_fails_keeps_nothing_of_its_caller(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, GROUP, "g"))
+def test_a_resolution_that_fails_keeps_nothing_of_its_caller() -> None:
+    driver = two_topics(may(READ, GROUP, "g"))
     by_expression(driver, 0)
     (computation,) = driver.computations
     driver.computations.clear()

@@ -5,17 +5,15 @@ Counted in instructions of Python, because the clock of a busy machine says noth
 
 import sys
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.node.config_requests import changes_of, describe, incremental
-
-if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 
 
-def work(driver: "NodeDriver", request: Any) -> int:
+def work(driver: NodeDriver, request: Any) -> int:
     """The instructions of the step that answers a request."""
     counted = 0
 
@@ -41,7 +39,7 @@ def work(driver: "NodeDriver", request: Any) -> int:
     ids=["topics", "groups"],
 )
 def test_a_resource_costs_the_same_however_many_a_request_alters(
-    driver: "NodeDriver", kind: str, setting: str, few: int, many: int
+    driver: NodeDriver, kind: str, setting: str, few: int, many: int
 ) -> None:
     names = [f"n{number:03}" for number in range(many)]
 
@@ -62,7 +60,7 @@ def test_a_resource_costs_the_same_however_many_a_request_alters(
     assert work(driver, altering(many, "9000")) / many < 1.2 * among_few
 
 
-def test_a_description_costs_the_same_for_each_setting(driver: "NodeDriver") -> None:
+def test_a_description_costs_the_same_for_each_setting(driver: NodeDriver) -> None:
     request = describe("broker", "1")
     described = len(driver.call(request).results[0].configs)
     assert work(driver, request) < 1_000 * described

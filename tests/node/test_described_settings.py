@@ -1,6 +1,6 @@
 """Settings as clients are told them: sources, synonyms, kinds of resources, and after a restart."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from apportion.errors import Code
 from apportion.store.metadata_log import MetadataLog
 from apportion.wire.messages.list_config_resources import ListConfigResourcesRequest
+from tests.node import kit
 from tests.node.config_requests import (
     INTERVAL,
     LIST_ALL,
@@ -18,16 +19,14 @@ from tests.node.config_requests import (
     listed,
     told,
 )
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node.kit import NodeDriver
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 BROKER_SESSION = ("group.consumer.session.timeout.ms", "45000", 5)
 BROKER_INTERVAL = ("group.consumer.heartbeat.interval.ms", "5000", 5)
 
 
-def test_a_setting_of_one_broker_goes_before_that_of_all(driver: "NodeDriver") -> None:
+def test_a_setting_of_one_broker_goes_before_that_of_all(driver: NodeDriver) -> None:
     driver.create("t")
     alter(driver, "broker", "", message_max_bytes="6000")
     alter(driver, "broker", "1", message_max_bytes="5000")
@@ -52,7 +51,7 @@ def test_a_setting_of_one_broker_goes_before_that_of_all(driver: "NodeDriver") -
     }
 
 
-def test_a_setting_that_a_broker_was_started_with_is_a_synonym(kit: "type[Kit]") -> None:
+def test_a_setting_that_a_broker_was_started_with_is_a_synonym() -> None:
     driver = kit.NodeDriver(message_max_bytes=9000)
     alter(driver, "broker", "1", message_max_bytes="5000")
     assert told(driver.call(describe("broker", "1", "message.max.bytes"))) == {
@@ -66,7 +65,7 @@ def test_a_setting_that_a_broker_was_started_with_is_a_synonym(kit: "type[Kit]")
     }
 
 
-def test_only_alterable_settings_are_not_read_only(driver: "NodeDriver") -> None:
+def test_only_alterable_settings_are_not_read_only(driver: NodeDriver) -> None:
     driver.create("t")
     [of_broker, of_topic, of_group] = (
         driver.call(describe(kind, name)).results[0].configs
@@ -88,7 +87,7 @@ def test_only_alterable_settings_are_not_read_only(driver: "NodeDriver") -> None
     assert not any(each.read_only for each in (*of_topic, *of_group))
 
 
-def test_synonyms_and_sentences_are_told_on_request(driver: "NodeDriver") -> None:
+def test_synonyms_and_sentences_are_told_on_request(driver: NodeDriver) -> None:
     def described(**options: bool) -> Any:
         answer = driver.call(describe("group", "g", SESSION, "no.such", **options))
         [entry] = answer.results[0].configs
@@ -113,12 +112,12 @@ def test_synonyms_and_sentences_are_told_on_request(driver: "NodeDriver") -> Non
     ],
 )
 def test_a_resource_that_cannot_be_described_is_refused(
-    driver: "NodeDriver", kind: Any, name: str, code: Code
+    driver: NodeDriver, kind: Any, name: str, code: Code
 ) -> None:
     assert told(driver.call(describe(kind, name))) == code
 
 
-def test_resources_are_listed_by_kind(driver: "NodeDriver") -> None:
+def test_resources_are_listed_by_kind(driver: NodeDriver) -> None:
     driver.create("t")
     driver.create("s")
     alter(driver, "group", "h", consumer_session_timeout_ms="7000")
@@ -134,7 +133,7 @@ def test_resources_are_listed_by_kind(driver: "NodeDriver") -> None:
     assert listing(99) == listing(TOPIC, 0) == Code.UNSUPPORTED_VERSION
 
 
-def test_a_group_keeps_its_settings_within_new_bounds_of_the_broker(kit: "type[Kit]") -> None:
+def test_a_group_keeps_its_settings_within_new_bounds_of_the_broker() -> None:
     driver = kit.NodeDriver()
     alter(driver, "group", "g", consumer_session_timeout_ms="7000")
     alter(driver, "group", "h", consumer_heartbeat_interval_ms="12000")
@@ -150,7 +149,7 @@ def test_a_group_keeps_its_settings_within_new_bounds_of_the_broker(kit: "type[K
     assert told(again.call(describe("group", "h", INTERVAL)))[INTERVAL][:2] == ("4000", 8)
 
 
-def test_an_altered_setting_that_no_longer_fits_is_left_out_at_a_start(kit: "type[Kit]") -> None:
+def test_an_altered_setting_that_no_longer_fits_is_left_out_at_a_start() -> None:
     driver = kit.NodeDriver()
     alter(driver, "broker", "1", log_roll_ms="5000")
     log = MetadataLog.open(driver.disk)
@@ -163,9 +162,7 @@ def test_an_altered_setting_that_no_longer_fits_is_left_out_at_a_start(kit: "typ
     )
 
 
-def test_a_setting_of_one_broker_that_is_left_out_does_not_hide_that_of_all(
-    kit: "type[Kit]",
-) -> None:
+def test_a_setting_of_one_broker_that_is_left_out_does_not_hide_that_of_all() -> None:
     driver = kit.NodeDriver()
     name = "group.consumer.assignment.interval.ms"
     alter(driver, "broker", "", group_consumer_assignment_interval_ms="2000")
@@ -220,7 +217,7 @@ RESOURCES = [(kind, name) for kind, names in NAMES.items() for name in names]
         max_size=8,
     )
 )
-def test_replaying_the_catalog_gives_the_live_settings(kit: "type[Kit]", changes: Any) -> None:
+def test_replaying_the_catalog_gives_the_live_settings(changes: Any) -> None:
     driver = kit.NodeDriver()
     for name in NAMES["topic"]:
         driver.create(name)
@@ -234,7 +231,7 @@ def test_replaying_the_catalog_gives_the_live_settings(kit: "type[Kit]", changes
     assert again.node.settings == driver.node.settings
 
 
-def test_a_secret_is_described_without_its_value(kit: "type[Kit]") -> None:
+def test_a_secret_is_described_without_its_value() -> None:
     listener = "listener.name.inside.plain.sasl.jaas.config"
     values: dict[str, Any] = {
         "listeners": "INSIDE://127.0.0.1:1,SSL://127.0.0.1:2",

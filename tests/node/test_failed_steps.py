@@ -318,7 +318,7 @@ def live_through(
         check(history)
         check_waiting(history)
     again = history.crash()
-    again.again.requests, again.doubtful = history.requests, history.doubtful
+    again.requests, again.doubtful = history.requests, history.doubtful
     again.is_refusal_final = not history.has_ended
     again._tickets = count(1_000)
     again.answers = dict(history.answers)

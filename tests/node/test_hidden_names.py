@@ -3,7 +3,7 @@ whether they exist.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,9 +14,7 @@ from apportion.wire.fields import replaced
 from tests.messages import request
 from tests.node.guarded import CLUSTER, GROUP, TOPIC, as_bob, guarded, may
 from tests.node.guarded_requests import CASES, begin, committed, joined
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node.kit import NodeDriver
 
 AclsOfBob = list[AclBinding]
 ON_TOPICS = (
@@ -60,9 +58,9 @@ def texts(value: Any) -> Iterator[str | bytes]:
                 yield from texts(getattr(value, field.name))
 
 
-def full(kit: "type[Kit]", acls: AclsOfBob) -> "NodeDriver":
+def full(acls: AclsOfBob) -> NodeDriver:
     """A node with topics and groups of both kinds, offsets and members."""
-    driver = guarded(kit, *acls)
+    driver = guarded(*acls)
     begin(driver)
     for name in NAMES[TOPIC][1:]:
         driver.create(name)
@@ -89,10 +87,8 @@ acls_of_bob = st.lists(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(acls=acls_of_bob)
-def test_no_answer_names_what_its_caller_may_not_describe(
-    kit: "type[Kit]", acls: AclsOfBob
-) -> None:
-    driver = full(kit, acls)
+def test_no_answer_names_what_its_caller_may_not_describe(acls: AclsOfBob) -> None:
+    driver = full(acls)
     topics = hidden(acls, TOPIC)
     secrets: set[str | bytes] = {*topics, *hidden(acls, GROUP)}
     secrets |= {topic.id for topic in driver.node.topics if topic.name in topics}
@@ -110,12 +106,10 @@ def is_read_only(name: str) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_no_answer_tells_whether_a_hidden_topic_or_group_exists(
-    kit: "type[Kit]", case: Any
-) -> None:
+def test_no_answer_tells_whether_a_hidden_topic_or_group_exists(case: Any) -> None:
     # What the case needs on the cluster is allowed.
     acls = [acl for acl, _ in case.needs if acl.resource_type == CLUSTER]
-    there, nowhere = guarded(kit, *acls), guarded(kit, *acls)
+    there, nowhere = guarded(*acls), guarded(*acls)
     begin(there)
     nowhere.call(ALL_OFFSETS)  # by which groups have a coordinator
     answers = [as_bob(driver, case.request, case.version) for driver in (there, nowhere)]

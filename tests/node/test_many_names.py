@@ -12,7 +12,7 @@ from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsTopic
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.table import api_of, encode_request
-from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 
 COUNT = 20_000
 NAMES = tuple(f"{number:06x}" for number in range(COUNT))

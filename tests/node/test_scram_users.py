@@ -1,13 +1,14 @@
 """Credentials of SCRAM: how they are set and deleted, and when logins use them."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apportion.errors import Code
 from apportion.node.handlers.scram_users import MAX_CHANGES
 from apportion.security.scram_credentials import ScramMechanism, credential_of
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from tests.node.fault_histories import begun
+from tests.node.kit import NodeDriver
 from tests.node.scram_requests import (
     DESCRIBED_AS_KAFKA,
     SALTED,
@@ -19,9 +20,6 @@ from tests.node.scram_requests import (
     describing,
     upsertion,
 )
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
 
 SHA_256, SHA_512 = ScramMechanism
 
@@ -35,7 +33,7 @@ def logins(driver: Any) -> dict[str, list[str]]:
     }
 
 
-def test_a_credential_is_what_is_kept_of_the_salted_password(driver: "NodeDriver") -> None:
+def test_a_credential_is_what_is_kept_of_the_salted_password(driver: NodeDriver) -> None:
     both = altering(upsertion("alice", iterations=8_192), upsertion("bob", SCRAM_SHA_512))
     assert codes(driver.call(both)) == {"alice": Code.NONE, "bob": Code.NONE}
     expected = {
@@ -46,7 +44,7 @@ def test_a_credential_is_what_is_kept_of_the_salted_password(driver: "NodeDriver
     assert driver.crash().node.durable.scram_credentials == expected
 
 
-def test_neither_the_salted_password_nor_its_key_is_on_the_disk(driver: "NodeDriver") -> None:
+def test_neither_the_salted_password_nor_its_key_is_on_the_disk(driver: NodeDriver) -> None:
     driver.call(altering(upsertion("alice", SCRAM_SHA_512)))
     stored = bytes(driver.disk.view("catalog.log", 0, driver.disk.size("catalog.log")))
     assert b"alice" in stored
@@ -55,7 +53,7 @@ def test_neither_the_salted_password_nor_its_key_is_on_the_disk(driver: "NodeDri
     assert not any(secret.hex().encode() in stored for secret in (salted, client_key))
 
 
-def test_a_credential_is_for_logins_once_it_is_on_the_disk(driver: "NodeDriver") -> None:
+def test_a_credential_is_for_logins_once_it_is_on_the_disk(driver: NodeDriver) -> None:
     ticket = driver.ask(altering(upsertion("alice")))
     assert (logins(driver), ticket in driver.answers) == ({}, False)
     driver.flush()
@@ -66,7 +64,7 @@ def test_a_credential_is_for_logins_once_it_is_on_the_disk(driver: "NodeDriver")
     assert logins(driver) == {}
 
 
-def test_a_flush_that_fails_leaves_the_credentials_as_they_were(driver: "NodeDriver") -> None:
+def test_a_flush_that_fails_leaves_the_credentials_as_they_were(driver: NodeDriver) -> None:
     driver.call(altering(upsertion("alice")))
     before = driver.node.durable.scram_credentials
     tickets = [
@@ -83,7 +81,7 @@ def test_a_flush_that_fails_leaves_the_credentials_as_they_were(driver: "NodeDri
     assert driver.crash().node.durable.scram_credentials == before
 
 
-def test_a_step_that_breaks_off_leaves_the_credentials_as_they_were(kit: "type[Kit]") -> None:
+def test_a_step_that_breaks_off_leaves_the_credentials_as_they_were() -> None:
     history = begun()
     history.call(altering(upsertion("alice")))
     many = altering(deletion("alice"), *(upsertion(f"user {number}") for number in range(9)))
@@ -95,7 +93,7 @@ def test_a_step_that_breaks_off_leaves_the_credentials_as_they_were(kit: "type[K
     assert logins(history) == logins(history.crash()) == {"SCRAM-SHA-256": ["alice"]}
 
 
-def test_wrong_credentials_are_refused_one_by_one(driver: "NodeDriver") -> None:
+def test_wrong_credentials_are_refused_one_by_one(driver: NodeDriver) -> None:
     wrong = altering(
         upsertion("no salt", salt=b""),
         upsertion("long salt", salt=bytes(4_097)),
@@ -124,7 +122,7 @@ def test_wrong_credentials_are_refused_one_by_one(driver: "NodeDriver") -> None:
     assert logins(driver) == {"SCRAM-SHA-256": ["right"]}
 
 
-def test_requests_are_answered_as_by_kafka(driver: "NodeDriver") -> None:
+def test_requests_are_answered_as_by_kafka(driver: NodeDriver) -> None:
     """`tests/kafka/test_scram_users_on_both.py` asks a real one the same."""
     once, missing, wrong = (
         Code.DUPLICATE_RESOURCE,
@@ -165,7 +163,7 @@ def test_requests_are_answered_as_by_kafka(driver: "NodeDriver") -> None:
     }
 
 
-def test_a_request_alters_ten_thousand_credentials_and_no_more(driver: "NodeDriver") -> None:
+def test_a_request_alters_ten_thousand_credentials_and_no_more(driver: NodeDriver) -> None:
     names = [f"u{number}" for number in range(MAX_CHANGES + 1)]
     upsertions, deletions = ([change(name) for name in names] for change in (upsertion, deletion))
     begun_s = time.process_time()
@@ -193,7 +191,7 @@ def test_a_request_alters_ten_thousand_credentials_and_no_more(driver: "NodeDriv
     assert logins(driver) == {}
 
 
-def test_a_request_names_ten_thousand_users_and_no_more(driver: "NodeDriver") -> None:
+def test_a_request_names_ten_thousand_users_and_no_more(driver: NodeDriver) -> None:
     names = [f"u{number}" for number in range(MAX_CHANGES + 1)]
     assert len(driver.call(describing(*names[1:])).results) == MAX_CHANGES
     response = driver.call(describing(*names))

@@ -3,7 +3,7 @@
 import ast
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,17 +11,16 @@ from apportion.errors import Code
 from apportion.node.config_entries import TOPIC_SETTINGS
 from apportion.node.settings import BrokerSettings
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.node import kit
+from tests.node.kit import NodeDriver
 from tests.node.settings_table import BROKER, TOPIC, Harmless, InPart, Obeyed, Refused
 from tests.node.topic_requests import create, produced
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
+from tests.scripted import TITLE
 
 TESTS = Path(__file__).parents[1]
 
 
-def described(driver: "NodeDriver", name: str = "t") -> dict[str, tuple[str, int]]:
+def described(driver: NodeDriver, name: str = "t") -> dict[str, tuple[str, int]]:
     """Every setting of a topic as a client is told it: value and source."""
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
     [result] = driver.call(DescribeConfigsRequest(resources=(resource,))).results
@@ -38,9 +37,11 @@ def test_every_setting_has_a_fate() -> None:
 
 def source_or_none(file: str, function: str) -> Any:
     """The text of a function of a test file, its decorators, and whatever of the file it names,
-    scripts too; None if there is none.
+    scripts too; of a file of scripts, the case of that title. None if there is none.
     """
     text = (TESTS / file).read_text()
+    if file.endswith(".txt"):
+        return dict(case.split("\n", 1) for case in text.split(f"\n{TITLE}")).get(function)
     nodes = ast.parse(text).body
     made = next(
         (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function),
@@ -111,7 +112,7 @@ def test_the_pages_name_every_setting_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", of_kind(Refused))
 def test_a_setting_that_is_not_there_is_refused_with_a_sentence_but_for_its_default(
-    driver: "NodeDriver", name: str
+    driver: NodeDriver, name: str
 ) -> None:
     defaults: dict[str, Any] = {name: TOPIC[name].other}
     code, why = create(driver, **defaults)
@@ -126,7 +127,7 @@ def test_a_setting_that_is_not_there_is_refused_with_a_sentence_but_for_its_defa
 
 
 @pytest.mark.parametrize("name", of_kind(Harmless))
-def test_a_setting_of_no_consequence_is_taken_and_told(driver: "NodeDriver", name: str) -> None:
+def test_a_setting_of_no_consequence_is_taken_and_told(driver: NodeDriver, name: str) -> None:
     fate: Any = TOPIC[name]
     defaults: dict[str, Any] = {name: fate.other}
     assert create(driver, **defaults) == (Code.NONE, None)
@@ -134,23 +135,21 @@ def test_a_setting_of_no_consequence_is_taken_and_told(driver: "NodeDriver", nam
     assert fate.why
 
 
-def test_a_setting_that_kafka_does_not_have_is_refused(driver: "NodeDriver") -> None:
+def test_a_setting_that_kafka_does_not_have_is_refused(driver: NodeDriver) -> None:
     assert create(driver, no_such_setting="1") == (
         Code.INVALID_CONFIG,
         "a topic has no setting no.such.setting",
     )
 
 
-def test_a_misspelt_setting_is_refused_with_the_nearest_name(driver: "NodeDriver") -> None:
+def test_a_misspelt_setting_is_refused_with_the_nearest_name(driver: NodeDriver) -> None:
     assert create(driver, retention_mss="1") == (
         Code.INVALID_CONFIG,
         "a topic has no setting retention.mss; did you mean retention.ms?",
     )
 
 
-def test_a_topic_says_how_dense_the_index_of_its_logs_is(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_topic_says_how_dense_the_index_of_its_logs_is(driver: NodeDriver) -> None:
     for name, bytes_between in (("sparse", "1000000"), ("dense", "1")):
         assert create(driver, name, index_interval_bytes=bytes_between) == (Code.NONE, None)
         for _ in range(5):
@@ -194,12 +193,12 @@ STREAMS = [
 
 @pytest.mark.parametrize("config", STREAMS)
 def test_topic_settings_of_well_known_clients_are_accepted(
-    driver: "NodeDriver", config: dict[str, Any]
+    driver: NodeDriver, config: dict[str, Any]
 ) -> None:
     assert create(driver, **config) == (Code.NONE, None)
 
 
-def test_a_topic_whose_settings_come_from_the_broker_says_so(kit: "type[Kit]") -> None:
+def test_a_topic_whose_settings_come_from_the_broker_says_so() -> None:
     defaults: dict[str, Any] = {
         "log.retention.minutes": 5,
         "log.roll.hours": 2,

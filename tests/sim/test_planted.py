@@ -49,7 +49,7 @@ from tests.coord.shard_driver import recovered, state_of, topic_id, topics
 from tests.coord.toy_assignor import Members, Toy, with_toy
 from tests.member.planner_host import P0 as P0_OF_T
 from tests.member.planner_host import PlannerHost, held, make_planner
-from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.install_examples import INSTALL_EXAMPLES
 from tests.sim.planted import PLANTED
