@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
+from unittest.mock import ANY
 
 from apportion.assign.by_name import Given, Subscription, TopicParts
 from apportion.machine import Note
@@ -19,14 +20,20 @@ from apportion.member.membership import (
     FindCoordinator,
     Lost,
     Offer,
+    QueryCluster,
+    RunAssignor,
     SendToCoordinator,
     View,
-    from_id_parts,
 )
 from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import TopicPartitions
+from apportion.wire.messages.consumer_group_install_assignment import (
+    InstalledMember,
+    InstalledPartitions,
+)
 from apportion.wire.messages.join_group import JoinGroupRequestProtocol
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+from tests.member.script_streams import metadata_words_or_none
 
 OF_ALL: dict[str, Any] = {"group_id": "g", "member_id": "m", "incarnation": 1}
 ORDINARY: dict[str, dict[str, Any]] = {
@@ -36,14 +43,12 @@ ORDINARY: dict[str, dict[str, Any]] = {
         "rebalance_timeout_ms": 60_000,
     },
     "SyncGroup": {"protocol_type": "consumer"},
+    "LeaveGroup": {"member_id": ""},  # of versions without a list of members
+    "InstalledMember": {"topic_partitions": ANY, "member_id": ANY},
     "View": {"target": None, "last_accepted_ms": None, "error": None},
 }
-TIMEOUTS_MS = {
-    "JoinGroup": 65_000,
-    "SyncGroup": 65_000,
-    "ConsumerGroupPrepareAssignment": 30_000,
-    "ConsumerGroupInstallAssignment": 30_000,
-}
+COMPUTATIONS = ("ConsumerGroupPrepareAssignment", "ConsumerGroupInstallAssignment")
+TIMEOUTS_MS = {"JoinGroup": 65_000, "SyncGroup": 65_000} | dict.fromkeys(COMPUTATIONS, 30_000)
 TIMEOUT_MS = 5_000  # of all other requests
 
 
@@ -64,15 +69,28 @@ def action_words(action: Any) -> str:
             return (
                 f"{request_id} {joined('FindCoordinator', *fields(action, without='request_id'))}"
             )
+        case RunAssignor(request_id, run):
+            cluster = ",".join(f"{name}:{topic.partitions}" for name, topic in run.cluster.items())
+            members = ",".join(
+                f"{member}({subscription_words(each)})" for member, each in run.members.items()
+            )
+            return f"{request_id} run {run.assignor.name} {cluster} {members}"
+        case QueryCluster(request_id, query):
+            return f"{request_id} query {query}"
         case FetchMetadata(request_id):
             return f"{request_id} {joined('Metadata', *fields(action, without='request_id'))}"
         case Offer() | Lost():
             return joined(type(action).__name__, *fields(action))
         case Failed():
-            return f"Failed {action}"
+            return f"Failed {unlined(str(action))}"
         case Note(level, text, hint):
-            return f"{level}: {text}" + (f" |{hint}" if hint else "")
+            return f"{level}: {unlined(text)}" + (f" |{hint}" if hint else "")
     return joined(type(action).__name__, *fields(action))
+
+
+def unlined(text: str) -> str:
+    """The text without the number of the line in which an assignor failed."""
+    return re.sub(r"(\(\w+\.py):\d+\)", r"\1)", text)
 
 
 def view_words(view: View, wake_ms: int | None) -> str:
@@ -116,16 +134,20 @@ def words(value: Any) -> str:
         case str():
             return value if re.fullmatch(r"[\w.*'-]+", value) else f'"{value}"'
         case bytes() | memoryview():
-            return f"0x{bytes(value).hex()}"
+            return data_words(bytes(value))
         case IdPartition(topic_id, number):
             return f"{chr(topic_id[0])}-{number}"
-        case TopicPartitions():
-            return words(from_id_parts((value,)))
+        case TopicPartitions(topic_id=topic_id) | InstalledPartitions(topic_id=topic_id):
+            return ",".join(words(IdPartition(topic_id, each)) for each in value.partitions)
         case TopicParts(topic, numbers):
             return ",".join(f"{topic}-{number}" for number in numbers)
         case JoinGroupRequestProtocol():
             subscription = decode_subscription(value.metadata)
             return f"{value.name}({subscription_words(subscription)})"
+        case InstalledMember():
+            held = ",".join(map(words, value.topic_partitions))
+            parts = [held] if held else []
+            return f"{value.member_id}({';'.join([*parts, *fields(value, 'InstalledMember')])})"
         case SyncGroupRequestAssignment():
             return f"{value.member_id}({given_words(decode_assignment(value.assignment))})"
         case tuple():
@@ -133,10 +155,19 @@ def words(value: Any) -> str:
         case int() | float():
             return str(value)
         case Failed():
-            return f'"{value}"'
+            return f'"{unlined(str(value))}"'
     if dataclasses.is_dataclass(value) or hasattr(value, "__fields__"):
         return f"({' '.join(fields(value))})"
     return repr(value)
+
+
+def data_words(data: bytes) -> str:
+    """Bytes as a text where they are one."""
+    if len(data) == 16 and len(set(data)) == 1:
+        return chr(data[0])  # the id of a topic
+    if data and re.fullmatch(rb"[ -~]+", data):
+        return words(data.decode())
+    return metadata_words_or_none(data) or f"0x{data.hex()}"
 
 
 def subscription_words(subscription: Subscription) -> str:

@@ -43,7 +43,7 @@ from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartb
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.coord.shard_driver import ShardDriver, settings_with, topics
-from tests.member.computing_messages import COMPUTATION_REQUESTS
+from tests.member.script_words import COMPUTATIONS, api_of
 
 if TYPE_CHECKING:
     from apportion.streams.metadata.model import TaskId
@@ -168,7 +168,7 @@ class SimulatedGroup:
                 case FindCoordinator(request_id):
                     self.mail.append((actor, CoordinatorFound(request_id), request_id))
                 case SendToCoordinator(request_id, request):
-                    if isinstance(request, COMPUTATION_REQUESTS):
+                    if api_of(request) in COMPUTATIONS:
                         actor.computing = action
                     else:
                         actor.flight = action

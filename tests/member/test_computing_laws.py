@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from apportion.assign.by_name import Given
 from apportion.errors import Code, Refused
-from apportion.machine import Tick
+from apportion.machine import Instant, Tick
 from apportion.member.assignors.interface import FollowUp, MemberFailure
 from apportion.member.cluster_queries.topics import TopicDescription
 from apportion.member.consumer.machine import ConsumerMember
@@ -31,6 +31,7 @@ from apportion.member.membership import (
     to_id_parts,
 )
 from apportion.topics import IdPartition
+from apportion.wire.fields import replaced
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -44,8 +45,17 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentRequest,
     ConsumerGroupPrepareAssignmentResponse,
 )
-from tests.member.computing_messages import CountingAssignor, group_member, prepared
-from tests.member.consumer_messages import T, at
+from tests.member.script_assignors import CountingAssignor
+from tests.member.script_responses import response as response_of
+
+T = b"T" * 16
+PREPARE = "ConsumerGroupPrepareAssignment"
+PREPARED = response_of(PREPARE, ["members=m()", "partitions=4"], "counting")
+
+
+def at(ms: int) -> Instant:
+    return Instant(ms, 1_700_000_000_000 + ms)
+
 
 SILENT = (MembershipState.UNSUBSCRIBED, MembershipState.STALE, MembershipState.FATAL)
 RESPONSES: dict[type, Any] = {
@@ -228,7 +238,7 @@ class CheckedMember:
                 else:
                     self.epoch += 1
                     self.prepared_epoch = self.epoch
-                    response = prepared(group_member("m"), epoch=self.epoch, partitions=4)
+                    response = replaced(PREPARED, group_epoch=self.epoch)
                 self.step(Answered(request_id, response))
             case SendToCoordinator(request_id, ConsumerGroupInstallAssignmentRequest(), _):
                 self.step(Answered(request_id, ConsumerGroupInstallAssignmentResponse()))

@@ -5,22 +5,12 @@ from typing import Any
 
 import pytest
 
-from apportion.assign.by_name import Given, Subscription, TopicShape
+from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.errors import Code
 from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.assignors.interface import Rebalance
-from apportion.member.membership import (
-    Answered,
-    CoordinatorFound,
-    Failed,
-    Leave,
-    Lost,
-    MetadataFetched,
-    SendToCoordinator,
-    Subscribe,
-)
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.member.classic_messages import SEEN, at, eager, joined, of_t
+from apportion.member.membership import Failed
+from tests.member.script_player import ASSIGNORS, ScriptPlayer
 from tests.raising_lines import line_of_raise
 
 
@@ -32,7 +22,7 @@ class OverlappingAssignor(Range):
     def assign(
         self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
     ) -> dict[str, Given]:
-        return {member: Given(of_t(0)) for member in members}
+        return {member: Given(by_topic([("t", 0)])) for member in members}
 
 
 KEY_ERROR = "the assignor 'range' failed: KeyError: 't'"
@@ -72,7 +62,7 @@ class OwnerIgnoringAssignor(CooperativeSticky):
     def assign(
         self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
     ) -> dict[str, Given]:
-        return {"m": Given(of_t(0, 1, 2, 3))}
+        return {"m": Given(by_topic([("t", number) for number in range(4)]))}
 
 
 class RenamedOwnerIgnoringAssignor(OwnerIgnoringAssignor):
@@ -95,20 +85,15 @@ OWNED = "the assignor gives partition 2 of 't' to 'm' while 'n' still owns it"
     ],
 )
 def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(
-    assignor: Range | CooperativeSticky, why: str
+    assignor: Range | CooperativeSticky, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    member = eager(assignors=(assignor,))
-    member.step(Subscribe(("t",)), at(0))
-    member.step(CoordinatorFound(1), at(0))
-    owned = of_t(2) if why == OWNED else ()
-    members = (("m", Subscription(("t",))), ("n", Subscription(("t",), owned=owned)))
-    member.step(Answered(2, joined(1, *members, leader="m", name=assignor.name)), at(0))
-    assert member.step(MetadataFetched(3, (SEEN,)), at(0)) == [
-        Lost(1, ()),
-        Failed(Code.INVALID_REQUEST, why),
+    monkeypatch.setitem(ASSIGNORS, assignor.name, lambda: assignor)
+    player = ScriptPlayer()
+    for step in (f"new classic {assignor.name}", "joining"):
+        player.play(step)
+    player.play("answer 2 generation_id=1 leader=m members=m(t),n(t;owned=t-2)")
+    assert player.play("metadata 3 t:4")[0] == "Lost"
+    assert player.member.view().error == Failed(Code.INVALID_REQUEST, why)
+    assert player.play("leave") == [
+        '4 LeaveGroup members=(member_id=m reason="the consumer leaves")'
     ]
-    (send,) = member.step(Leave(), at(1))
-    assert isinstance(send, SendToCoordinator)
-    assert send.request == LeaveGroupRequest(
-        group_id="g", members=(MemberIdentity(member_id="m", reason="the consumer leaves"),)
-    )

@@ -13,7 +13,7 @@ from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import to_named_parts
 from apportion.member.classic.leader import assign_partitions
 from apportion.member.cluster_queries.topics import TopicDescription
-from apportion.member.membership import Answered, FetchMetadata, MetadataFetched
+from apportion.member.membership import FetchMetadata, MetadataFetched
 from apportion.member.ownership import OwnedPartitions
 from apportion.member.step import Step
 from apportion.sim.checks.subscriptions import assigned_partitions
@@ -27,7 +27,7 @@ from tests.coord.classic_shard_driver import (
     ask,
     join_and_sync,
 )
-from tests.member.classic_messages import at, cooperative, hears_of_a_rebalance, in_group, joined
+from tests.member.script_player import ScriptPlayer
 from tests.member.simulated_group import Actor, SimulatedGroup
 
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
@@ -231,10 +231,12 @@ def what_a_member_holds_that_was_put_out_and_taken_in() -> Any:
 
 
 def what_a_static_member_holds_that_missed_a_generation() -> Any:
-    member = in_group(cooperative(instance_id="i"), 0, name=COOPERATIVE)
-    hears_of_a_rebalance(member)
-    member.step(Answered(7, joined(3, name=COOPERATIVE)), at(20_000))
-    return member.view().owned
+    player = ScriptPlayer()
+    for step in (f"new classic {COOPERATIVE} instance_id=i", "joined T-0"):
+        player.play(step)
+    player.play("3000 beat REBALANCE_IN_PROGRESS")
+    player.play("20000 answer 7 generation_id=3")
+    return player.member.view().owned
 
 
 def what_is_offered_of_a_namesake() -> Any:

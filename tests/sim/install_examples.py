@@ -5,9 +5,6 @@ from typing import Any
 
 from apportion.coord.consumer.client_assignors import AgreedAssignor
 from apportion.errors import Code
-from apportion.machine import Tick
-from apportion.member.assignors.interface import FollowUp
-from apportion.member.membership import Answered, CoordinatorFound, Unanswered
 from tests.coord.client_side import (
     EVERYTHING,
     computes,
@@ -21,8 +18,7 @@ from tests.coord.client_side import (
     with_two,
 )
 from tests.coord.shard_driver import ShardDriver, settings_with
-from tests.member.computing_messages import CountingAssignor, heard, stable
-from tests.member.consumer_messages import P0, at
+from tests.member.script_player import ScriptPlayer
 
 LATE_MS = 4_000
 
@@ -112,14 +108,19 @@ def the_epoch_after_a_second_reason() -> Any:
 
 
 def the_reason_after_a_lost_response() -> Any:
-    member = stable(CountingAssignor(reply=FollowUp(0, "it is time", 9, after_ms=700)), P0)
-    member.step(Tick(), at(700))
-    member.step(Answered(6, heard(1)), at(700))
-    member.step(Tick(), at(1_700))
-    member.step(Unanswered(7, "closed"), at(1_700))
-    member.step(Tick(), at(1_800))
-    actions: Any = member.step(CoordinatorFound(8), at(1_800))
-    return actions[0].request.client_assignors[0].reason
+    player = ScriptPlayer()
+    for step in (
+        "new consumer counting",
+        "reply reason=9 after_ms=700",
+        "joined T-0",
+        "700 beat member_epoch=1",
+        "1700 tick",
+        "no answer 7 closed",
+        "1800 tick",
+    ):
+        player.play(step)
+    (full,) = player.play("found 8")
+    return "reason=9" in full
 
 
 def a_second_prepare_at_once() -> Any:
@@ -153,7 +154,7 @@ INSTALL_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     ),
     "saved-at-once": (how_often_measured_values_are_saved, 1, 5),
     "early-is-forgotten": (the_epoch_after_a_second_reason, 4, 3),
-    "said-once": (the_reason_after_a_lost_response, 9, 0),
+    "said-once": (the_reason_after_a_lost_response, True, False),
     "told-at-once": (a_second_prepare_at_once, Code.COORDINATOR_LOAD_IN_PROGRESS, Code.NONE),
     "answer-before-its-epoch": (what_comes_with_the_older_epoch, (2, b""), (2, b"new")),
 }
