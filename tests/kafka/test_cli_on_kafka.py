@@ -48,6 +48,13 @@ def fill(cluster: Cluster, topic: str) -> None:
             cluster.produce(partition, batch)
 
 
+def read_and_commit(consumer: apportion.Consumer, count: int) -> None:
+    """The consumer reads that many records, and commits."""
+    while count:
+        count -= len(consumer.poll())
+    consumer.commit()
+
+
 def rows_of_java(tools: Path, bootstrap: str, group: str) -> list[list[str]]:
     """The rows of kafka-consumer-groups --describe: topic, partition, offset, end, lag, member,
     host and client.
@@ -73,10 +80,7 @@ def test_a_group_is_described_as_by_kafkas_own_tool(
         group_protocol=protocol,
         client_id=f"client-of-{name}",
     ) as consumer:
-        left = 6
-        while left:
-            left -= len(consumer.poll())
-        consumer.commit()
+        read_and_commit(consumer, 6)
         fill(cluster, name)
         described = as_json(kafka, "groups", "describe", name)
         text = run(kafka, "groups", "describe", name)[1]
@@ -110,10 +114,7 @@ def test_a_group_that_its_members_have_left_is_reset_and_deleted(
         auto_offset_reset="earliest",
         group_protocol=protocol,
     ) as consumer:
-        left = 6
-        while left:
-            left -= len(consumer.poll())
-        consumer.commit()
+        read_and_commit(consumer, 6)
     until(lambda: as_json(kafka, "groups", "describe", name)["state"] == "Empty")
     command = ["groups", "reset-offsets", name, "--all-topics", "--shift-by", "-2", "--execute"]
     row = {"topic": name, "committed": 3, "new": 1, "note": None}
