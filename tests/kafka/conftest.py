@@ -1,7 +1,6 @@
 """Real Apache Kafkas, which all workers of a run share, and the tools of Kafka."""
 
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of, java_program
+from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
 from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
+from tests.kafka.java import tool_output
 from tests.kafka.secured import Secured
 from tests.kafka.standing import StandingKafkas
 
@@ -86,46 +86,36 @@ def bootstrap(kafka: RealKafka) -> str:
 
 
 @pytest.fixture(scope="session")
+def tools(lane_missing: Callable[[str], NoReturn]) -> Path:
+    """The jars of Kafka's command-line tools; without Maven the lane is missing."""
+    try:
+        return jars_of(Path(__file__).with_name("pom-tools.xml"))
+    except KafkaMissing as problem:
+        lane_missing(str(problem))
+
+
+@pytest.fixture(scope="session")
 def config_tool(jars: Path) -> Callable[..., list[str]]:
     """`config_tool(bootstrap, *arguments)` gives the lines that kafka-configs.sh prints."""
 
     def run(bootstrap: str, *arguments: str) -> list[str]:
-        done = subprocess.run(
-            [
-                *("java", *JVM_OPTIONS, "-cp", f"{jars.resolve()}/*", "kafka.admin.ConfigCommand"),
-                *("--bootstrap-server", bootstrap, *arguments),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            stdin=subprocess.DEVNULL,
-        )
+        given = ("--bootstrap-server", bootstrap, *arguments)
+        printed = tool_output(jars, "kafka.admin.ConfigCommand", *given, check=False)
         # Without the stack of its own classes.
-        return [line for line in done.stdout.splitlines() if not line.startswith("\t")]
+        return [line for line in printed.splitlines() if not line.startswith("\t")]
 
     return run
 
 
 @pytest.fixture(scope="session")
-def acl_tool(lane_missing: Callable[[str], NoReturn]) -> Callable[..., list[str]]:
+def acl_tool(tools: Path) -> Callable[..., list[str]]:
     """`acl_tool(bootstrap, *arguments)` gives the blocks that kafka-acls.sh prints, in order."""
-    try:
-        jars = jars_of(Path(__file__).with_name("pom-tools.xml"))
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
 
     def run(bootstrap: str, *arguments: str) -> list[str]:
-        command = ("-cp", f"{jars.resolve()}/*", "org.apache.kafka.tools.AclCommand")
-        done = subprocess.run(
-            [java_program(), *JVM_OPTIONS, *command, "--bootstrap-server", bootstrap, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
+        given = ("--bootstrap-server", bootstrap, *arguments)
+        printed = tool_output(tools, "org.apache.kafka.tools.AclCommand", *given)
         # Java has both the resources and their ACLs in hash tables.
-        blocks = re.split(r"\n\s*\n", done.stdout.strip())
+        blocks = re.split(r"\n\s*\n", printed.strip())
         return sorted("\n".join(sorted(map(str.strip, each.splitlines()))) for each in blocks)
 
     return run

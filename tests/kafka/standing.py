@@ -118,7 +118,7 @@ def keep(kind: str, jars: Path, directory: Path) -> None:
         draft = directory / f"{kind}.{os.getpid()}"
         draft.write_text(json.dumps(facts))
         draft.rename(shown)
-        sys.stdout.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # to close it is not enough
 
     try:
         with KINDS[kind](jars, directory / f"{kind}-{os.getpid()}") as broker:

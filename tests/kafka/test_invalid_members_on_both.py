@@ -105,19 +105,18 @@ def test_version_0_has_the_session_timeout_for_a_rebalance(
     assert codes(sides, Sync(group, "a", 1, (("a1", b"x"),), version=0)) == (0, 0)
 
 
-def upgraded(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> tuple[int, int]:
-    """What a joiner of the consumer protocol is told by both brokers in a group whose two members
-    were given that.
-    """
+def assigned(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> None:
+    """A classic group has two members, which were given that."""
     for letter in "aba":
-        exchange(
-            sides,
-            classic(
-                group, letter, member_id=None if letter == "a" and letter in sides[0].lines else ""
-            ),
-        )
+        is_again = letter == "a" and letter in sides[0].lines
+        exchange(sides, classic(group, letter, member_id=None if is_again else ""))
     exchange(sides, Sync(group, "b", 2, version=2))
     exchange(sides, Sync(group, "a", 2, (("a1", one), ("b1", other)), version=2))
+
+
+def upgraded(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> tuple[int, int]:
+    """What a joiner of the consumer protocol is told by both brokers in such a group."""
+    assigned(sides, group, one, other)
     return codes(sides, modern(group, "m"))
 
 
@@ -161,16 +160,7 @@ def a_partition_that_is_not_there(sides: tuple[Side, Side], group: str) -> None:
 
 
 def a_partition_that_is_not_there_by_range(sides: tuple[Side, Side], group: str) -> None:
-    for letter in "aba":
-        exchange(
-            sides,
-            classic(
-                group, letter, member_id=None if letter == "a" and letter in sides[0].lines else ""
-            ),
-        )
-    exchange(sides, Sync(group, "b", 2, version=2))
-    given = (("a1", assignment("twelve", 0, 99)), ("b1", assignment("twelve", 3)))
-    exchange(sides, Sync(group, "a", 2, given, version=2))
+    assigned(sides, group, assignment("twelve", 0, 99), assignment("twelve", 3))
     assert codes(sides, modern(group, "m", assignor="range")) == (0, 0)
     ours, theirs = (
         side.play(Describe((group,)))[group]["members"]["a1"]["assignment"] for side in sides
