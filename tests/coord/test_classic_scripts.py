@@ -43,8 +43,8 @@ from apportion.wire.messages.leave_group import (
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient, commit
 from tests.coord.script_words import metrics_words
-from tests.coord.scripted import check
 from tests.coord.shard_driver import topics
+from tests.scripted import check
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts" / "classic").glob("*.txt"))
 assert SCRIPTS

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.coord.script_player import ScriptPlayer
-from tests.coord.scripted import cases_of, check
 from tests.coord.shard_driver import topics
+from tests.scripted import cases_of, check
 
 HOME = Path(__file__).parent / "scripts"
 SCRIPTS = sorted(HOME.glob("*.txt"))

@@ -29,6 +29,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from apportion.wire.messages.sync_group import SyncGroupRequest
+from tests.message_texts import request
 from tests.node.guarded import (
     CLUSTER,
     GROUP,
@@ -40,10 +41,15 @@ from tests.node.guarded import (
     may_not,
 )
 from tests.node.guarded_requests import joined
-from tests.node.test_client_assignors import PREPARE, heartbeat
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
+
+OFFERING = request(
+    "ConsumerGroupHeartbeat group_id=g member_id=m rebalance_timeout_ms=10000 topic_partitions=[] "
+    "subscribed_topic_names=[t] client_assignors=[name=lag metadata=lags]"
+)
+PREPARE = request("ConsumerGroupPrepareAssignment group_id=g member_id=m member_epoch=1")
 
 READ, DELETE, DESCRIBE = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE
 STRANGE = b"no topic at all!"
@@ -173,7 +179,7 @@ def test_a_member_assigns_no_topics_that_it_may_not_know_of(kit: "type[Kit]") ->
     driver = guarded(kit, *enough)
     driver.create("t")
     driver.call(OffsetFetchRequest(groups=()))  # so that the group has a coordinator
-    assert as_bob(driver, heartbeat(0)).should_compute_assignment
+    assert as_bob(driver, OFFERING).should_compute_assignment
     let(driver, may(READ, GROUP, "g"))
     assert as_bob(driver, PREPARE) == ConsumerGroupPrepareAssignmentResponse(
         error_code=29,

@@ -18,6 +18,7 @@ from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.node import kit
+from tests.node.conftest import Kit
 from tests.node.guarded import GROUP, TOPIC, as_bob, guarded, let, may
 from tests.node.kit import NodeDriver
 from tests.node.test_groups import commit, join
@@ -114,7 +115,7 @@ def test_a_steady_heartbeat_is_no_step_of_its_shard(
 def test_a_steady_heartbeat_passes_the_gate_of_a_broker_with_acls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    driver = guarded(may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "t"))
+    driver = guarded(Kit, may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "t"))
     driver.create("t", 3)
     driver.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
     epoch = as_bob(driver, join("g")).member_epoch
