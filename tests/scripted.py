@@ -1,4 +1,4 @@
-"""Scripts of a real shard or member: its answers stand behind `>`, and `pytest --rewrite`
+"""Scripts of a real shard, member or node: its answers stand behind `>`, and `pytest --rewrite`
 writes it anew.
 
 A step may have its response on its own line, `A beats  > epoch 2`: so checks read as a table. A

@@ -90,9 +90,11 @@ class ScriptPlayer:
     def step(self, line: str) -> list[str]:
         """What the shard says to one step."""
         head, _, tail = line.partition(":") if " installs " in line else (line, "", "")
-        facts = dict(
-            found.groups() for word in head.split() if (found := FACT.fullmatch(word)) is not None
-        )
+        facts: dict[str, str] = {
+            found[1]: found[2]
+            for word in head.split()
+            if (found := FACT.fullmatch(word)) is not None
+        }
         words = [word for word in head.split() if FACT.fullmatch(word) is None]
         match words:
             case ["topic", *about]:
@@ -210,7 +212,7 @@ class ScriptPlayer:
         if not answer.error_code:
             self.epochs[member, group] = answer.member_epoch
         is_usual = answer.member_id == member_id or answer.error_code
-        about = "" if is_usual else f" for {len(answer.member_id)} characters"
+        about = "" if is_usual else f" for {len(answer.member_id or '')} characters"
         return [f"{member}: {heartbeat_words(answer)}{about}"]
 
     def prepare(self, member: str, facts: dict[str, str]) -> list[str]:

@@ -101,7 +101,7 @@ def metrics_words(driver: ShardDriver, group_id: str = "g") -> list[str]:
     ] or ["no group"]
 
 
-def counts_words(about: str, counts: Mapping[str, float]) -> str:
+def counts_words(about: str, counts: Mapping[Any, float]) -> str:
     """The counts that are not zero."""
     some = [f"{name} {count}" for name, count in counts.items() if count]
     return f"; {about}: {', '.join(some)}" if some else ""

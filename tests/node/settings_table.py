@@ -120,6 +120,7 @@ SETTINGS = "node/test_broker_settings.py::"
 SOCKETS = "server/test_sockets.py::"
 SERVER = "server/test_server_settings.py::"
 CASES = "coord/scripts/cases/"
+TOPICS = "node/scripts/topics.txt::"
 EXPRESSIONS = f"{CASES}expressions.txt::"
 GROUPS = "coord/test_settings.py::"
 UNDER_WAY = f"{SERVER}test_a_connection_with_enough_under_way_is_not_read_for_300_ms"
@@ -161,9 +162,7 @@ BROKER = {
         f"{ACLS}test_everybody_may_use_what_no_acl_is_about_if_so_configured"
     ),
     "authorizer.class.name": f"{ACLS}test_acls_need_an_authorizer",
-    "auto.create.topics.enable": (
-        "node/test_topics.py::test_metadata_creates_a_topic_only_where_it_is_allowed"
-    ),
+    "auto.create.topics.enable": (f"{TOPICS}metadata creates a topic only where it is allowed"),
     "connections.max.idle.ms": (
         "server/test_idle_connections.py::"
         "test_a_connection_is_closed_once_nothing_has_come_or_gone_for_its_limit"
@@ -218,7 +217,7 @@ BROKER = {
     "max.connections": f"{SOCKETS}test_too_many_connections_are_turned_away",
     "message.max.bytes": "node/test_produce.py::test_a_batch_above_message_max_bytes_is_too_large",
     "node.id": f"{SETTINGS}test_the_broker_bears_the_number_that_it_was_given",
-    "num.partitions": "node/test_topics.py::test_defaults_assignments_and_trials",
+    "num.partitions": f"{TOPICS}defaults assignments and trials",
     "offset.metadata.max.bytes": (
         f"{CASES}offsets.txt::unknown topics and long metadata fail alone"
     ),

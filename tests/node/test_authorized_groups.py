@@ -17,7 +17,17 @@ from tests.node.guarded import (
 )
 from tests.node.guarded_requests import committed, joined
 from tests.node.kit import NodeDriver
-from tests.node.test_client_assignors import PREPARE, heartbeat
+
+OFFERING = request(
+    "ConsumerGroupHeartbeat",
+    group_id="g",
+    member_id="m",
+    rebalance_timeout_ms=10_000,
+    topic_partitions=(),
+    subscribed_topic_names=("t",),
+    client_assignors=[{"name": "lag", "metadata": b"lags"}],
+)
+PREPARE = request("ConsumerGroupPrepareAssignment", group_id="g", member_id="m", member_epoch=1)
 
 READ, DELETE, DESCRIBE = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE
 STRANGE = b"no topic at all!"
@@ -126,7 +136,7 @@ def test_a_member_assigns_no_topics_that_it_may_not_know_of() -> None:
     driver = guarded(*enough)
     driver.create("t")
     driver.call(request("OffsetFetch", groups=()))  # so that the group has a coordinator
-    assert as_bob(driver, heartbeat(0)).should_compute_assignment
+    assert as_bob(driver, OFFERING).should_compute_assignment
     let(driver, may(READ, GROUP, "g"))
     assert as_bob(driver, PREPARE) == response(
         "ConsumerGroupPrepareAssignment",

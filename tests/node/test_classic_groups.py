@@ -8,8 +8,6 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Gone, Ticket
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
@@ -169,42 +167,3 @@ def test_a_closed_connection_gets_no_response_and_the_others_do(driver: NodeDriv
     driver.ask(joining(joined.member_id))
     driver.flush()
     assert (gone in driver.answers, driver.answers[stays].generation_id) == (False, 2)
-
-
-def test_groups_of_several_shards_are_described_in_their_order_and_each_once(
-    driver: NodeDriver,
-) -> None:
-    for group_id in ("a", "b", "c"):
-        driver.call(joining(group_id=group_id))
-    described = driver.call(DescribeGroupsRequest(groups=("c", "a", "none", "c"))).groups
-    results = [(group.group_id, group.error_code, group.group_state) for group in described]
-    assert results == [
-        ("c", 0, "Empty"),
-        ("a", 0, "Empty"),
-        ("none", Code.GROUP_ID_NOT_FOUND, "Dead"),
-    ]
-    deleted = driver.call(DeleteGroupsRequest(groups_names=("a", "b"))).results
-    assert [each.error_code for each in deleted] == [Code.NONE, Code.NONE]
-    assert [group.group_id for group in driver.call(ListGroupsRequest()).groups] == ["c"]
-
-
-def test_the_first_member_of_the_other_protocol_converts_an_empty_group_for_good(
-    driver: NodeDriver,
-) -> None:
-    driver.create("t")
-    joined = settled(driver)
-    driver.call(
-        LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=joined.member_id),))
-    )
-    beat = ConsumerGroupHeartbeatRequest(
-        group_id="g",
-        member_id="m",
-        member_epoch=0,
-        rebalance_timeout_ms=9_000,
-        subscribed_topic_names=("t",),
-        topic_partitions=(),
-    )
-    assert driver.call(beat).error_code == Code.NONE
-    driver = driver.crash()
-    (group,) = driver.call(ListGroupsRequest()).groups
-    assert (group.group_id, group.group_type) == ("g", "consumer")

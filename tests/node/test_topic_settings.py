@@ -41,7 +41,8 @@ def source_or_none(file: str, function: str) -> Any:
     """
     text = (TESTS / file).read_text()
     if file.endswith(".txt"):
-        return dict(case.split("\n", 1) for case in text.split(f"\n{TITLE}")).get(function)
+        cases = f"\n{text}".split(f"\n{TITLE}")[1:]
+        return dict(case.split("\n", 1) for case in cases).get(function)
     nodes = ast.parse(text).body
     made = next(
         (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function),
