@@ -1,6 +1,8 @@
-"""The laws of what plain consumers deliver and commit: what each forbids, and what it allows."""
+"""The laws of what plain consumers deliver and commit: what each forbids, and what it allows.
 
-from collections.abc import Mapping
+Each case is a script: what consumers do, one after the other. The law breaks with the last step.
+"""
+
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +16,27 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import Topic, TopicIdPartition, Topics
 
 P = TopicIdPartition("t", b"t" * 16, 0)
-OTHER = TopicIdPartition("t", b"t" * 16, 1)
+PARTITIONS = {"P": P, "Q": TopicIdPartition("t", b"t" * 16, 1)}
 
 
-def record(offset: int, partition: TopicIdPartition = P) -> ConsumerRecord:
-    return ConsumerRecord(partition.topic, partition.partition, offset, 0, None, None, ())
+def record(offset: int) -> ConsumerRecord:
+    return ConsumerRecord(P.topic, P.partition, offset, 0, None, None, ())
+
+
+TOGETHER = {"fetches": ("adopts", "asks", "sees"), "commits": ("sends", "succeeds")}
+"""What consists of several steps: with committed offsets, and with a commit."""
+VIEW: dict[str, tuple[str, Any]] = {
+    "adopts": ("owned", (P.id_partition,)),
+    "loses": ("owned", ()),
+    "leaves": ("target", None),
+    "rejoins": ("incarnation", 2),
+}
+"""What changes the member's view of itself."""
+TOPICS = {"recreates": Topics([Topic("t", b"new".rjust(16), 2)]), "deletes": Topics()}
+BEGIN = "a fetches -, a uses P, a delivers 0 1, a commits 2, "
+"""Consumer a uses P, and has delivered and committed two records of it."""
+HAND_OVER = "a uses, b fetches {}, b uses P, "
+"""P goes from consumer a to b, which is shown that committed offset."""
 
 
 class Group:
@@ -42,340 +60,153 @@ class Group:
             ),
         )
 
-    def uses(self, name: str, *partitions: TopicIdPartition, incarnation: int = 1) -> None:
-        consumer = self.consumer(name)
-        consumer.in_use = InUse(incarnation, dict.fromkeys(partitions))
-        consumer.view.owned = tuple(each.id_partition for each in partitions)
-        self.checker.ownership_changed(consumer)
-
-    def delivers(self, name: str, *offsets: int) -> None:
-        self.checker.records_delivered(self.consumer(name), [record(offset) for offset in offsets])
-
-    def commits(self, name: str, offsets: Mapping[TopicIdPartition, int]) -> None:
-        self.checker.commit_sent(self.consumer(name), offsets)
-        self.checker.commit_acknowledged(self.consumer(name), offsets)
-
-    def adopts(self, name: str) -> None:
-        self.consumer(name).view.owned = (P.id_partition,)
-
-    def asks(self, name: str, incarnation: int = 1) -> None:
-        self.checker.committed_requested(self.consumer(name), incarnation, [P])
-
-    def is_shown(self, name: str, committed: int | None) -> None:
-        self.checker.committed_fetched(self.consumer(name), {P: committed})
-
-    def fetches(self, name: str, committed: int | None, incarnation: int = 1) -> None:
-        """The consumer adopts P, and fetches its committed offset."""
-        self.adopts(name)
-        self.asks(name, incarnation)
-        self.is_shown(name, committed)
-
-    def hands_over(self, committed: int) -> None:
-        """P goes from consumer a to b, which is shown that committed offset."""
-        self.uses("a")
-        self.fetches("b", committed)
-        self.uses("b", P)
-
-    def fails(self, name: str, offset: int) -> None:
-        """The consumer's commit of that position in P fails."""
-        self.checker.commit_failed(self.consumer(name), {P: offset})
+    def play(self, step: str) -> None:
+        """A step is who, what, and numbers or names of partitions; "@2" is of its incarnation 2."""
+        name, verb, *words = step.split()
+        incarnation = next((int(word[1:]) for word in words if word.startswith("@")), 1)
+        partitions = [PARTITIONS[word] for word in words if word in PARTITIONS]
+        offsets = [int(word) for word in words if word.isdigit()]
+        at = dict.fromkeys(partitions or [P], next(iter(offsets), None))
+        checker, consumer = self.checker, self.consumer(name)
+        if verb in TOGETHER:
+            for each in TOGETHER[verb]:
+                self.play(" ".join((name, each, *words)))
+        elif verb in VIEW:
+            setattr(consumer.view, *VIEW[verb])
+        elif verb in TOPICS:
+            self.topics = TOPICS[verb]
+        elif verb == "uses":
+            consumer.in_use = InUse(incarnation, dict.fromkeys(partitions))
+            consumer.view.owned = tuple(each.id_partition for each in partitions)
+            checker.ownership_changed(consumer)
+        else:
+            {
+                "delivers": lambda: checker.records_delivered(consumer, [*map(record, offsets)]),
+                "sends": lambda: checker.commit_sent(consumer, at),
+                "succeeds": lambda: checker.commit_acknowledged(consumer, at),
+                "fails": lambda: checker.commit_failed(consumer, at),
+                "asks": lambda: checker.committed_requested(consumer, incarnation, [P]),
+                "sees": lambda: checker.committed_fetched(consumer, at),
+                "reads": lambda: checker.range_read(consumer, P, (2, 5), offsets),
+            }[verb]()
 
 
-@pytest.fixture
-def group() -> Group:
-    """Consumer a uses P, and has delivered and committed two records of it."""
+ALLOWED = {
+    "a partition is handed over at its committed position": BEGIN
+    + HAND_OVER.format(2)
+    + "b delivers 2 3, b commits 4",
+    # b is paused, and removed from the group; c goes on
+    "a paused consumer may begin where the group was when it asked": BEGIN
+    + "a uses, b fetches 2, c fetches 2, c uses P, c delivers 2, c commits 3, "
+    + "b uses P, b delivers 2",
+    # the coordinator answered before that commit
+    "a commit after the question may be missing in the answer": BEGIN
+    + "b adopts, b asks, a delivers 2, a commits 3, b sees 2, a uses, b uses P, b delivers 2",
+    # a hears of nothing any more
+    "a cut off consumer is judged by the commits of its beginning": (
+        "a fetches -, a uses P, b fetches -, b uses P, b delivers 0, b commits 1, a delivers 0"
+    ),
+    "uncommitted records are delivered again after a failure": BEGIN
+    + "a delivers 2, a fails 3, "
+    + HAND_OVER.format(2)
+    + "b delivers 2",
+    "a commit without an answer may be the beginning": BEGIN
+    + "a delivers 2 3, a sends 4, a fails 4, "
+    + HAND_OVER.format(4)
+    + "b delivers 4",
+    "a partition of a deleted topic is given up without a commit": BEGIN
+    + "a delivers 2, a recreates t, a uses",
+    "a partition that was lost is dropped without a commit": BEGIN
+    + "a delivers 2, a rejoins, a uses",
+    "a process that ends commits nothing": BEGIN + "a delivers 2, a uses @0",
+    "a member that left gives up partitions without a commit": BEGIN
+    + "a delivers 2, a leaves, a uses",
+    "a task reads each record of its range": "a reads 2 3 4",
+    "the last records of a deleted topic are not missed": "a recreates t, a reads, a reads 2 3",
+}
+
+
+@pytest.mark.parametrize("script", ALLOWED.values(), ids=ALLOWED)
+def test_the_laws_of_delivery_allow_what_is_right(script: str) -> None:
     group = Group()
-    group.fetches("a", None)
-    group.uses("a", P)
-    group.delivers("a", 0, 1)
-    group.commits("a", {P: 2})
-    return group
+    for step in script.split(", "):
+        group.play(step)
 
 
-def breaks(law: str) -> Any:
-    return pytest.raises(LawBroken, match=law)
+FORBIDDEN = [
+    ("delivered-by-owner", BEGIN + "a uses, a delivers 2"),
+    ("a delivered .* which it does not own", BEGIN + "a loses P, a delivers 2"),
+    ("delivered-in-order", BEGIN + "a delivers 1"),
+    ("delivered-in-order", BEGIN + "a delivers 3"),
+    # nobody begins beyond what was delivered, nor before what was committed
+    ("none-skipped", BEGIN + "a uses, b uses P, b delivers 3"),
+    ("goes-on-at-commit", BEGIN + "a uses, b uses P, b delivers 1"),
+    # the offset that it is shown is none from before it asked
+    ("goes-on-at-commit", BEGIN + HAND_OVER.format(1) + "b delivers 1"),
+    # a question without an answer is no beginning
+    ("goes-on-at-commit", BEGIN + "a uses, b adopts, b asks, b uses P, b delivers 2"),
+    # nor is an offset that was shown before the adoption, such as for a look at the sink's claim
+    ("goes-on-at-commit", BEGIN + "b asks, b sees 2, a uses, b uses P, b delivers 2"),
+    # ... to an earlier process
+    ("goes-on-at-commit", BEGIN + "a uses, b fetches 2, b uses @0, b uses P, b delivers 2"),
+    # ... to a member that has lost its membership since
+    ("goes-on-at-commit", BEGIN + "a uses, b fetches 2, b rejoins, b uses P @2, b delivers 2"),
+    # ... or of another position
+    *(
+        (
+            "goes-on-at-commit",
+            BEGIN + "a delivers 2 3, a fails 4, " + HAND_OVER.format(2) + f"b delivers {offset}",
+        )
+        for offset in (3, 4)
+    ),
+    # each use needs a fetch of its own
+    ("goes-on-at-commit", BEGIN + "a uses, b uses P, b delivers 2"),
+    ("goes-on-at-commit", BEGIN + HAND_OVER.format(2) + "b uses, b uses P, b delivers 2"),
+    # before its first record a use commits nothing but its beginning
+    (
+        "commit-is-delivered",
+        BEGIN + "a delivers 2 3, a fails 4, " + HAND_OVER.format(2) + "b commits 2, b commits 4",
+    ),
+    ("commit-is-delivered", BEGIN + "a commits 1"),
+    ("commit-is-delivered", BEGIN + "a commits 3"),
+    ("commit-is-delivered", BEGIN + "a uses P Q, a commits Q 1"),
+    ("commit-is-delivered", BEGIN + "a uses, a commits 2"),
+    ("released-with-commit", BEGIN + "a delivers 2, a uses"),
+    # a failed commit excuses one release, and no later position, partition or incarnation
+    (
+        "released-with-commit",
+        BEGIN + "a delivers 2, a fails 3, a uses, a fetches 2, a uses P, a delivers 2, a uses",
+    ),
+    ("released-with-commit", BEGIN + "a delivers 2, a fails 3, a delivers 3, a uses"),
+    ("released-with-commit", BEGIN + "a delivers 2, a fails Q 3, a uses"),
+    (
+        "released-with-commit",
+        BEGIN
+        + "a fails 2, a rejoins, a uses @2, a fetches 2 @2, a uses P @2, a delivers 2, a uses @2",
+    ),
+    *(
+        ("range-is-read", f"a reads {offsets}")
+        for offsets in ("2 3", "3 4", "2 3 3 4", "2 4 3", "2 3 4 5", "")
+    ),
+    # the records of a deleted topic are read in order, too
+    *(
+        ("range-is-read", f"a deletes t, a reads {offsets}")
+        for offsets in ("3 4", "2 2", "2 3 4 5")
+    ),
+]
 
 
-def test_a_partition_is_handed_over_at_its_committed_position(group: Group) -> None:
-    group.hands_over(committed=2)
-    group.delivers("b", 2, 3)
-    group.commits("b", {P: 4})
-
-
-def test_a_record_of_a_partition_that_is_not_used_may_not_be_delivered(group: Group) -> None:
-    group.uses("a")
-    with breaks("delivered-by-owner"):
-        group.delivers("a", 2)
-
-
-@pytest.mark.parametrize("offset", [1, 3])
-def test_the_next_record_comes_next(group: Group, offset: int) -> None:
-    with breaks("delivered-in-order"):
-        group.delivers("a", offset)
-
-
-def test_nobody_begins_beyond_what_was_delivered(group: Group) -> None:
-    group.uses("a")
-    group.uses("b", P)
-    with breaks("none-skipped"):
-        group.delivers("b", 3)
-
-
-def test_nobody_begins_before_what_was_committed(group: Group) -> None:
-    group.uses("a")
-    group.uses("b", P)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", 1)
-
-
-def test_the_committed_offset_that_a_consumer_is_shown_is_none_from_before_it_asked(
-    group: Group,
-) -> None:
-    group.hands_over(committed=1)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", 1)
-
-
-def test_a_paused_consumer_may_begin_where_the_group_was_when_it_asked(group: Group) -> None:
-    group.uses("a")
-    group.fetches("b", 2)
-    # b is paused, and removed from the group; c goes on.
-    group.fetches("c", 2)
-    group.uses("c", P)
-    group.delivers("c", 2)
-    group.commits("c", {P: 3})
-    group.uses("b", P)
-    group.delivers("b", 2)
-
-
-def test_a_commit_after_the_question_may_be_missing_in_the_answer(group: Group) -> None:
-    group.adopts("b")
-    group.asks("b")
-    group.delivers("a", 2)
-    group.commits("a", {P: 3})
-    group.is_shown("b", 2)  # the coordinator answered before that commit
-    group.uses("a")
-    group.uses("b", P)
-    group.delivers("b", 2)
-
-
-def test_a_question_without_an_answer_is_no_beginning(group: Group) -> None:
-    group.uses("a")
-    group.adopts("b")
-    group.asks("b")
-    group.uses("b", P)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", 2)
-
-
-def test_an_offset_shown_before_the_adoption_is_no_beginning(group: Group) -> None:
-    group.asks("b")  # whether a sink has claimed the group
-    group.is_shown("b", 2)
-    group.uses("a")
-    group.uses("b", P)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", 2)
-
-
-def test_an_offset_shown_to_a_process_is_no_beginning_for_the_next(group: Group) -> None:
-    group.uses("a")
-    group.fetches("b", 2)
-    group.uses("b", incarnation=0)
-    group.uses("b", P)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", 2)
-
-
-def test_an_offset_shown_to_a_member_is_of_no_use_once_its_membership_is_lost(group: Group) -> None:
-    group.uses("a")
-    group.fetches("b", 2)
-    group.consumer("b").view.incarnation = 2
-    group.uses("b", P, incarnation=2)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", 2)
-
-
-def test_a_cut_off_consumer_is_judged_by_the_commits_of_its_beginning() -> None:
+@pytest.mark.parametrize(("law", "script"), FORBIDDEN)
+def test_the_laws_of_delivery_forbid_the_last_step(law: str, script: str) -> None:
     group = Group()
-    group.fetches("a", None)
-    group.uses("a", P)  # and hears of nothing any more
-    group.fetches("b", None)
-    group.uses("b", P)
-    group.delivers("b", 0)
-    group.commits("b", {P: 1})
-    group.delivers("a", 0)
+    *steps, last = script.split(", ")
+    for step in steps:
+        group.play(step)
+    with pytest.raises(LawBroken, match=law):
+        group.play(last)
 
 
-def test_uncommitted_records_are_delivered_again_after_a_failure(group: Group) -> None:
-    group.delivers("a", 2)
-    group.fails("a", 3)
-    group.hands_over(committed=2)
-    group.delivers("b", 2)
-
-
-@pytest.mark.parametrize("offset", [3, 4])
-def test_nobody_begins_beyond_the_committed_offset_that_it_fetched(
-    group: Group, offset: int
-) -> None:
-    group.delivers("a", 2, 3)
-    group.fails("a", 4)
-    group.hands_over(committed=2)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", offset)
-
-
-def test_nobody_begins_without_a_fetch_of_the_committed_offset(group: Group) -> None:
-    group.uses("a")
-    group.uses("b", P)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", 2)
-
-
-def test_each_use_needs_a_fetch_of_its_own(group: Group) -> None:
-    group.hands_over(committed=2)
-    group.uses("b")
-    group.uses("b", P)
-    with breaks("goes-on-at-commit"):
-        group.delivers("b", 2)
-
-
-def test_a_commit_without_an_answer_may_be_the_beginning(group: Group) -> None:
-    group.delivers("a", 2, 3)
-    group.checker.commit_sent(group.consumer("a"), {P: 4})
-    group.fails("a", 4)
-    group.hands_over(committed=4)
-    group.delivers("b", 4)
-
-
-def test_before_its_first_record_a_use_commits_nothing_but_its_beginning(group: Group) -> None:
-    group.delivers("a", 2, 3)
-    group.fails("a", 4)
-    group.hands_over(committed=2)
-    group.commits("b", {P: 2})
-    with breaks("commit-is-delivered"):
-        group.commits("b", {P: 4})
-
-
-@pytest.mark.parametrize("offset", [1, 3])
-def test_a_position_is_committed_as_it_is(group: Group, offset: int) -> None:
-    with breaks("commit-is-delivered"):
-        group.commits("a", {P: offset})
-
-
-def test_a_position_that_nobody_delivered_is_not_committed(group: Group) -> None:
-    group.uses("a", P, OTHER)
-    with breaks("commit-is-delivered"):
-        group.commits("a", {OTHER: 1})
-
-
-def test_a_position_of_a_partition_that_was_given_up_is_not_committed(group: Group) -> None:
-    group.uses("a")
-    with breaks("commit-is-delivered"):
-        group.commits("a", {P: 2})
-
-
-def test_a_partition_is_given_up_with_its_position_committed(group: Group) -> None:
-    group.delivers("a", 2)
-    with breaks("released-with-commit"):
-        group.uses("a")
-
-
-def test_a_partition_of_a_deleted_topic_is_given_up_without_a_commit(group: Group) -> None:
-    group.delivers("a", 2)
-    group.topics = Topics([Topic("t", b"new".rjust(16), 2)])
-    group.uses("a")
-
-
-def test_a_partition_that_was_lost_is_dropped_without_a_commit(group: Group) -> None:
-    group.delivers("a", 2)
-    group.consumer("a").view.incarnation = 2
-    group.uses("a")
-
-
-def test_a_process_that_ends_commits_nothing(group: Group) -> None:
-    group.delivers("a", 2)
-    group.uses("a", incarnation=0)
-
-
-def test_a_partition_that_its_member_has_lost_is_not_delivered(group: Group) -> None:
-    group.consumer("a").view.owned = ()
-    with pytest.raises(LawBroken, match="which it does not own"):
-        group.delivers("a", 2)
-
-
-def test_a_member_that_left_gives_up_partitions_without_a_commit(group: Group) -> None:
-    group.delivers("a", 2)
-    group.consumer("a").view.target = None
-    group.uses("a")
-
-
-def test_a_failed_commit_excuses_one_release(group: Group) -> None:
-    group.delivers("a", 2)
-    group.fails("a", 3)
-    group.uses("a")
-    group.fetches("a", 2)
-    group.uses("a", P)
-    group.delivers("a", 2)
-    with breaks("released-with-commit"):
-        group.uses("a")
-
-
-def test_a_failed_commit_excuses_no_later_position(group: Group) -> None:
-    group.delivers("a", 2)
-    group.fails("a", 3)
-    group.delivers("a", 3)
-    with breaks("released-with-commit"):
-        group.uses("a")
-
-
-def test_a_failed_commit_excuses_no_other_partition(group: Group) -> None:
-    group.delivers("a", 2)
-    group.checker.commit_failed(group.consumer("a"), {OTHER: 3})
-    with breaks("released-with-commit"):
-        group.uses("a")
-
-
-def test_a_failed_commit_excuses_no_later_incarnation(group: Group) -> None:
-    group.fails("a", 2)
-    group.consumer("a").view.incarnation = 2
-    group.uses("a", incarnation=2)
-    group.fetches("a", 2, incarnation=2)
-    group.uses("a", P, incarnation=2)
-    group.delivers("a", 2)
-    with breaks("released-with-commit"):
-        group.uses("a", incarnation=2)
-
-
-def test_poll_raises_nothing_that_time_mends(group: Group) -> None:
-    with breaks("poll-goes-on"):
+def test_poll_raises_nothing_that_time_mends() -> None:
+    group = Group()
+    with pytest.raises(LawBroken, match="poll-goes-on"):
         group.checker.poll_failed(group.consumer("a"), Unanswerable("no broker"))
-
-
-def reads(group: Group, *offsets: int) -> None:
-    """A task reads these offsets of the range [2, 5)."""
-    group.checker.range_read(group.consumer("a"), P, (2, 5), [*offsets])
-
-
-def test_a_task_reads_each_record_of_its_range(group: Group) -> None:
-    reads(group, 2, 3, 4)
-
-
-@pytest.mark.parametrize("offsets", [(2, 3), (3, 4), (2, 3, 3, 4), (2, 4, 3), (2, 3, 4, 5), ()])
-def test_a_task_reads_nothing_else(group: Group, offsets: tuple[int, ...]) -> None:
-    with breaks("range-is-read"):
-        reads(group, *offsets)
-
-
-def test_the_last_records_of_a_deleted_topic_are_not_missed(group: Group) -> None:
-    group.topics = Topics([Topic("t", b"u" * 16, 2)])
-    reads(group)
-    reads(group, 2, 3)
-
-
-@pytest.mark.parametrize("offsets", [(3, 4), (2, 2), (2, 3, 4, 5)])
-def test_a_task_reads_the_records_of_a_deleted_topic_in_order(
-    group: Group, offsets: tuple[int, ...]
-) -> None:
-    group.topics = Topics()
-    with breaks("range-is-read"):
-        reads(group, *offsets)

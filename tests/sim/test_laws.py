@@ -8,7 +8,7 @@ import pytest
 from apportion.coord import records
 from apportion.coord.consumer.client_assignors import OfferingMember
 from apportion.coord.consumer.reconcile import MemberState
-from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupSavedState
+from apportion.coord.consumer.state import ConsumerGroupSavedState
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard
 from apportion.coord.shard_events import TopicsChanged
@@ -101,6 +101,11 @@ def without_foo() -> Topics:
     return Topics(topic for topic in TOPICS if topic.name != "foo")
 
 
+def settled(*changes: CoordinatorRecord) -> Any:
+    """The settled group after these records."""
+    return replay_records([*SETTLED, *changes]).groups["g"]
+
+
 def broken(group: Any, topics: Topics = TOPICS) -> dict[str, list[str]]:
     """What every law says of the group, without those that hold."""
     return {name: why for name, law in GROUP_LAWS.items() if (why := list(law(group, topics)))}
@@ -108,11 +113,11 @@ def broken(group: Any, topics: Topics = TOPICS) -> dict[str, list[str]]:
 
 def after(*changes: CoordinatorRecord) -> dict[str, list[str]]:
     """What the laws say of the settled group after these records."""
-    return broken(replay_records([*SETTLED, *changes]).groups["g"])
+    return broken(settled(*changes))
 
 
 def test_a_settled_group_keeps_every_law() -> None:
-    assert replay_records(SETTLED).groups["g"].state == "Stable"
+    assert settled().state == "Stable"
     assert after() == {}
 
 
@@ -210,31 +215,24 @@ def test_each_law_sees_its_violation(
 
 
 def test_a_member_that_is_not_where_the_counters_say_makes_a_stable_group_unsettled() -> None:
-    group: Any = replay_records(SETTLED).groups["g"]
+    group = settled()
     member = group.saved.members["b"]
     member.state, member.epoch = MemberState.UNRELEASED, 2
-    assert isinstance(group, ConsumerGroup)
     assert broken(group)["stable-is-settled"] == [
         "the group is Stable, but b is UNRELEASED.",
         "the group is Stable at epoch 3, but b is at 2.",
     ]
-    assert isinstance(group, ConsumerGroup)
     assert broken(group)["counts-agree"] == [
         "the count of settled members is {3: 2}, and a recount gives {3: 1}."
     ]
 
 
 def test_the_holders_table_must_say_what_the_members_hold() -> None:
-    group = replay_records(SETTLED).groups["g"]
-    assert isinstance(group.saved, ConsumerGroupSavedState)
-    units = group.saved.units
-    assert isinstance(group.saved, ConsumerGroupSavedState)
-    group.saved.owners.release("a", [units.unit(FOO, 0)])
-    assert isinstance(group.saved, ConsumerGroupSavedState)
-    group.saved.owners.claim("a", [units.unit(FOO, 2)])
-    assert isinstance(group.saved, ConsumerGroupSavedState)
-    group.saved.owners.claim("gone", [units.unit(FOO, 9)])
-    assert isinstance(group, ConsumerGroup)
+    group = settled()
+    owners, units = group.saved.owners, group.saved.units
+    owners.release("a", [units.unit(FOO, 0)])
+    owners.claim("a", [units.unit(FOO, 2)])
+    owners.claim("gone", [units.unit(FOO, 9)])
     assert broken(group) == {
         "holders-agree": [
             "foo-2 is held by b, but the table of holders says a.",
@@ -257,16 +255,14 @@ def test_the_holders_table_must_say_what_the_members_hold() -> None:
     ],
 )
 def test_every_counter_is_recounted(name: str) -> None:
-    group = replay_records(SETTLED).groups["g"]
+    group = settled()
     getattr(group.saved, name)["stray"] = 1
-    assert isinstance(group, ConsumerGroup)
     (why,) = broken(group)["counts-agree"]
     assert "'stray': 1" in why
 
 
 def test_the_metadata_that_waits_is_recounted() -> None:
-    group = replay_records(SETTLED).groups["g"]
-    assert isinstance(group, ConsumerGroup)
+    group = settled()
     offering = group.live.offering_members["a"] = OfferingMember()
     offering.early = (RecordClientAssignor(name="lag", metadata=b"123"),)
     assert broken(group) == {
@@ -275,8 +271,7 @@ def test_the_metadata_that_waits_is_recounted() -> None:
 
 
 def test_a_resolution_without_a_subscriber_is_one_too_many() -> None:
-    group = replay_records(SETTLED).groups["g"]
-    assert isinstance(group, ConsumerGroup)
+    group = settled()
     group.saved.resolutions["stray"] = ()
     assert broken(group) == {"counts-agree": ["stray is resolved, and no member subscribes to it."]}
 
@@ -296,16 +291,12 @@ def test_ordinary_histories_break_no_law(changes: list[CoordinatorRecord]) -> No
 
 
 def test_the_target_is_judged_by_the_topics_that_it_was_made_of() -> None:
-    group = replay_records(SETTLED).groups["g"]
     grown = Topics([*without_foo(), Topic("foo", FOO, 5)])
-    assert isinstance(group, ConsumerGroup)
-    assert broken(group, grown) == {"legal-target": ["the target gives foo-4 to nobody."]}
+    assert broken(settled(), grown) == {"legal-target": ["the target gives foo-4 to nobody."]}
 
 
 def test_a_deleted_topic_is_called_by_its_id() -> None:
-    group = replay_records([*SETTLED, has("b", 1, 2, 3)]).groups["g"]
-    assert isinstance(group, ConsumerGroup)
-    (why,) = GROUP_LAWS["one-holder"](group, Topics())
+    (why,) = GROUP_LAWS["one-holder"](settled(has("b", 1, 2, 3)), Topics())
     assert why == f"{FOO.hex()}-1 is held by a and by b."
 
 
@@ -329,7 +320,6 @@ class Run:
         if (group := self.shard.ledger.groups.get("g")) is not None:
             assert isinstance(group.saved, ConsumerGroupSavedState)
             if self.targeted[0] != group.saved.assignment_epoch:
-                assert isinstance(group.saved, ConsumerGroupSavedState)
                 self.targeted = (group.saved.assignment_epoch, self.shard.topics)
             assert broken(group, self.targeted[1]) == {}
             self.states.append(group.state)

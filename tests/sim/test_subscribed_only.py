@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from apportion.sim.checks.member_snapshot import snapshot_of
-from apportion.sim.checks.saved import replay_records
 from apportion.sim.checks.subscriptions import (
     assigned_id_partitions,
     check_subscribed,
@@ -15,9 +14,9 @@ from apportion.sim.checks.subscriptions import (
 )
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import IdPartition
-from tests.sim.test_laws import FOO, SETTLED, TOPICS, member_record
+from tests.sim.test_laws import FOO, TOPICS, member_record, settled
 
-GROUP: Any = replay_records([*SETTLED, member_record("b", ("bar",))]).groups["g"]
+GROUP = settled(member_record("b", ("bar",)))
 
 
 def test_a_member_may_have_what_it_subscribes_to() -> None:
@@ -47,8 +46,7 @@ def test_a_member_keeps_what_its_expression_matched_until_it_heartbeats(
     expression: str, names: tuple[str, ...], keeps: bool
 ) -> None:
     def group_of(regex: str, topics: tuple[str, ...]) -> Any:
-        record = member_record("b", topics, subscribed_topic_regex=regex)
-        return replay_records([*SETTLED, record]).groups["g"]
+        return settled(member_record("b", topics, subscribed_topic_regex=regex))
 
     before = snapshot_of(group_of("fo.", ("bar",)).saved.members["b"], None, 0)
     group = group_of(expression, names)

@@ -6,7 +6,6 @@ import pytest
 
 from apportion.coord import records
 from apportion.member.membership import MembershipState, View
-from apportion.sim.checks.saved import replay_records
 from apportion.sim.checks.upgraded_members import UpgradedMembers
 from apportion.topics import IdPartition, TopicIdPartition, Topics
 from apportion.wire.records import consumer_serde
@@ -20,7 +19,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     RecordTopicPartitions,
 )
-from tests.sim.test_laws import BAR, FOO, SETTLED, TOPICS, member_record
+from tests.sim.test_laws import BAR, FOO, TOPICS, member_record, settled
 
 
 def classic(member_id: str, *claimed: int, **facts: Any) -> Any:
@@ -33,9 +32,7 @@ def classic(member_id: str, *claimed: int, **facts: Any) -> Any:
 
 
 # a is assigned 0 and 1, b is assigned 2 and 3; both said that they owned 2
-GROUP: Any = replay_records(
-    [*SETTLED, classic("a", 0, 1, 2, instance_id="i"), classic("b", 2, 3)]
-).groups["g"]
+GROUP = settled(classic("a", 0, 1, 2, instance_id="i"), classic("b", 2, 3))
 
 
 @pytest.fixture
@@ -109,9 +106,7 @@ def in_generation(number: int, *bars: int) -> Any:
         state=0,
         assigned_partitions=(assigned,) if bars else (),
     )
-    return replay_records(
-        [*SETTLED, classic("b"), records.current_assignment("g", "b", value)]
-    ).groups["g"]
+    return settled(classic("b"), records.current_assignment("g", "b", value))
 
 
 def test_the_same_number_of_a_deleted_topic_may_be_meant(upgraded: UpgradedMembers) -> None:

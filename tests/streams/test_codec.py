@@ -3,7 +3,8 @@ raise DecodeError.
 """
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -30,161 +31,112 @@ from apportion.topics import TopicPartition
 from tests import profiles
 from tests.streams.metadata import assignments, kept_assignment, kept_subscription, subscriptions
 
-VERSIONS = pytest.mark.parametrize("version", range(1, LATEST + 1))
-BOTH = pytest.mark.parametrize(
-    ("values", "encode", "decode"),
-    [
-        (subscriptions, encode_subscription, decode_subscription),
-        (assignments, encode_assignment, decode_assignment),
-    ],
-    ids=["subscription", "assignment"],
-)
-QUICK = settings(max_examples=30, deadline=None)
 ONE = TaskId(0, 1)
 
 
-@VERSIONS
-def test_a_subscription_comes_back_as_its_version_says_it(version: int) -> None:
-    @profiles.scaled_now(QUICK)
-    @given(subscriptions(version))
-    def comes_back(info: SubscriptionInfo) -> None:
-        assert decode_subscription(encode_subscription(info)) == kept_subscription(info)
+class Metadata(NamedTuple):
+    """How one of the two is drawn, written and read, and what a version leaves of it."""
 
-    comes_back()
+    values: Callable[[int], st.SearchStrategy[Any]]
+    encode: Callable[[Any], bytes]
+    decode: Callable[..., Any]
+    kept: Callable[[Any], Any]
 
 
-@VERSIONS
-def test_an_assignment_comes_back_as_its_version_says_it(version: int) -> None:
-    @profiles.scaled_now(QUICK)
-    @given(assignments(version))
-    def comes_back(info: AssignmentInfo) -> None:
-        assert decode_assignment(encode_assignment(info)) == kept_assignment(info)
+SUBSCRIPTION = Metadata(subscriptions, encode_subscription, decode_subscription, kept_subscription)
+ASSIGNMENT = Metadata(assignments, encode_assignment, decode_assignment, kept_assignment)
+VERSIONS = pytest.mark.parametrize("version", range(1, LATEST + 1))
+BOTH = pytest.mark.parametrize(
+    "metadata", [SUBSCRIPTION, ASSIGNMENT], ids=["subscription", "assignment"]
+)
 
-    comes_back()
+
+def holds_for(
+    *values: st.SearchStrategy[Any], examples: int
+) -> Callable[[Callable[..., None]], None]:
+    """Try the law below with as many examples, at once."""
+    tried = profiles.scaled_now(settings(max_examples=examples, deadline=None))
+    return lambda law: tried(given(*values)(law))()
 
 
 @VERSIONS
 @BOTH
-def test_metadata_cut_anywhere_is_a_decode_error(
-    version: int,
-    values: Callable[..., st.SearchStrategy[Any]],
-    encode: Callable[..., bytes],
-    decode: Callable[..., Any],
-) -> None:
-    @profiles.scaled_now(settings(QUICK, max_examples=5))
-    @given(values(version))
-    def ends_too_soon(info: AssignmentInfo | SubscriptionInfo) -> None:
-        frame = encode(info)
+def test_metadata_comes_back_as_its_version_says_it(metadata: Metadata, version: int) -> None:
+    @holds_for(metadata.values(version), examples=30)
+    def comes_back(info: Any) -> None:
+        assert metadata.decode(metadata.encode(info)) == metadata.kept(info)
+
+
+@VERSIONS
+@BOTH
+def test_metadata_cut_anywhere_is_a_decode_error(metadata: Metadata, version: int) -> None:
+    @holds_for(metadata.values(version), examples=5)
+    def ends_too_soon(info: Any) -> None:
+        frame = metadata.encode(info)
         for end in range(len(frame)):
             with pytest.raises(DecodeError):
-                decode(frame[:end])
-
-    ends_too_soon()
+                metadata.decode(frame[:end])
 
 
 @VERSIONS
 @BOTH
-def test_damaged_metadata_decodes_or_is_a_decode_error(
-    version: int,
-    values: Callable[..., st.SearchStrategy[Any]],
-    encode: Callable[..., bytes],
-    decode: Callable[..., Any],
-) -> None:
-    @profiles.scaled_now(settings(QUICK, max_examples=60))
-    @given(values(version), st.data())
-    def does_not_crash(info: AssignmentInfo | SubscriptionInfo, data: st.DataObject) -> None:
-        frame = bytearray(encode(info))
+def test_damaged_metadata_decodes_or_is_a_decode_error(metadata: Metadata, version: int) -> None:
+    @holds_for(metadata.values(version), st.data(), examples=60)
+    def does_not_crash(info: Any, data: st.DataObject) -> None:
+        frame = bytearray(metadata.encode(info))
         for _ in range(data.draw(st.integers(1, 4))):
             frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(
                 st.sampled_from([0, 1, 2, 127, 128, 254, 255])
             )
         try:
-            decoded = decode(bytes(frame))
+            decoded = metadata.decode(bytes(frame))
         except DecodeError:
             return
         assert isinstance(decoded, SubscriptionInfo | AssignmentInfo | FutureInfo)
-
-    does_not_crash()
 
 
 @VERSIONS
 @BOTH
 def test_noise_after_a_version_decodes_or_is_a_decode_error(
-    version: int,
-    values: Callable[..., st.SearchStrategy[Any]],
-    encode: Callable[..., bytes],
-    decode: Callable[..., Any],
+    metadata: Metadata, version: int
 ) -> None:
-    @profiles.scaled_now(QUICK)
-    @given(st.binary(max_size=80))
+    @holds_for(st.binary(max_size=80), examples=30)
     def does_not_crash(noise: bytes) -> None:
-        try:
-            decode(version.to_bytes(4) + b"\0\0\0\x0b" * (version > 2) + noise)
-        except DecodeError:
-            return
-
-    does_not_crash()
+        with suppress(DecodeError):
+            metadata.decode(version.to_bytes(4) + b"\0\0\0\x0b" * (version > 2) + noise)
 
 
 @VERSIONS
 @BOTH
-def test_bytes_after_the_end_of_the_metadata_are_ignored(
-    version: int,
-    values: Callable[..., st.SearchStrategy[Any]],
-    encode: Callable[..., bytes],
-    decode: Callable[..., Any],
-) -> None:
-    @profiles.scaled_now(settings(QUICK, max_examples=5))
-    @given(values(version))
-    def is_left_alone(info: AssignmentInfo | SubscriptionInfo) -> None:
-        assert decode(encode(info) + b"more") == decode(encode(info))
-
-    is_left_alone()
+def test_bytes_after_the_end_of_the_metadata_are_ignored(metadata: Metadata, version: int) -> None:
+    @holds_for(metadata.values(version), examples=5)
+    def is_left_alone(info: Any) -> None:
+        frame = metadata.encode(info)
+        assert metadata.decode(frame + b"more") == metadata.decode(frame)
 
 
 @BOTH
-def test_metadata_from_the_future_says_only_its_versions(
-    values: Callable[..., st.SearchStrategy[Any]],
-    encode: Callable[..., bytes],
-    decode: Callable[..., Any],
-) -> None:
-    @profiles.scaled_now(QUICK)
-    @given(values(LATEST + 1))
-    def says_only_versions(info: AssignmentInfo | SubscriptionInfo) -> None:
-        frame = encode(info)
-        assert decode(frame) == FutureInfo(LATEST + 1, info.supported)
-        assert decode(frame[:8]) == FutureInfo(LATEST + 1, info.supported)
-        assert decode(frame, latest=LATEST + 1) == info
-
-    says_only_versions()
+def test_metadata_from_the_future_says_only_its_versions(metadata: Metadata) -> None:
+    @holds_for(metadata.values(LATEST + 1), examples=30)
+    def says_only_versions(info: Any) -> None:
+        frame = metadata.encode(info)
+        assert metadata.decode(frame) == FutureInfo(LATEST + 1, info.supported)
+        assert metadata.decode(frame[:8]) == FutureInfo(LATEST + 1, info.supported)
+        assert metadata.decode(frame, latest=LATEST + 1) == info
 
 
 @BOTH
-def test_an_old_reader_takes_a_newer_version_for_the_future(
-    values: Callable[..., st.SearchStrategy[Any]],
-    encode: Callable[..., bytes],
-    decode: Callable[..., Any],
-) -> None:
-    @profiles.scaled_now(QUICK)
-    @given(values(5))
-    def is_the_future(info: AssignmentInfo | SubscriptionInfo) -> None:
-        assert decode(encode(info), latest=4) == FutureInfo(5, info.supported)
-
-    is_the_future()
+def test_an_old_reader_takes_a_newer_version_for_the_future(metadata: Metadata) -> None:
+    @holds_for(metadata.values(5), examples=30)
+    def is_the_future(info: Any) -> None:
+        assert metadata.decode(metadata.encode(info), latest=4) == FutureInfo(5, info.supported)
 
 
 @BOTH
-def test_a_reader_of_version_1_finds_one_version_number_in_version_2(
-    values: Callable[..., st.SearchStrategy[Any]],
-    encode: Callable[..., bytes],
-    decode: Callable[..., Any],
-) -> None:
-    @profiles.scaled_now(settings(QUICK, max_examples=5))
-    @given(values(2))
-    def finds_one(info: AssignmentInfo | SubscriptionInfo) -> None:
-        assert decode(encode(info), latest=1) == FutureInfo(2, NO_VERSION)
-
-    finds_one()
+def test_a_reader_of_version_1_finds_one_version_number_in_version_2(metadata: Metadata) -> None:
+    @holds_for(metadata.values(2), examples=5)
+    def finds_one(info: Any) -> None:
+        assert metadata.decode(metadata.encode(info), latest=1) == FutureInfo(2, NO_VERSION)
 
 
 def test_equal_values_are_equal_bytes_whatever_their_order() -> None:
@@ -214,7 +166,7 @@ def test_a_topology_without_a_name_may_be_said_as_an_empty_name() -> None:
     assert decode_subscription(empty) == decode_subscription(written)
 
 
-def subscription_bytes(version: int, *parts: bytes) -> bytes:
+def metadata_bytes(version: int, *parts: bytes) -> bytes:
     """A subscription or an assignment: its versions and these parts."""
     return b"".join([version.to_bytes(4), LATEST.to_bytes(4) * (version > 2), *parts])
 
@@ -225,6 +177,10 @@ def numbers(*values: int) -> bytes:
 
 
 PROCESS = bytes(16)
+
+
+HOST = b"\0\1h" + numbers(80)
+READERS = {"StreamsAssignment": decode_assignment}
 
 
 @pytest.mark.parametrize(
@@ -239,115 +195,101 @@ PROCESS = bytes(16)
             numbers(5, 4) + PROCESS + bytes(12),
             "StreamsSubscription v5: supported: 4 is older than the version used",
         ),
-        (subscription_bytes(1, PROCESS, numbers(-1)), "StreamsSubscription v1: active: it is null"),
+        (metadata_bytes(1, PROCESS, numbers(-1)), "StreamsSubscription v1: active: it is null"),
         (
-            subscription_bytes(1, PROCESS, numbers(1, 0)),
+            metadata_bytes(1, PROCESS, numbers(1, 0)),
             "StreamsSubscription v1: active: it says 1 where 4 bytes are left",
         ),
         (
-            subscription_bytes(1, PROCESS, numbers(0, 2**31 - 1)),
+            metadata_bytes(1, PROCESS, numbers(0, 2**31 - 1)),
             f"StreamsSubscription v1: standby: it says {2**31 - 1} where 0 bytes are left",
         ),
         (
-            subscription_bytes(1, PROCESS, numbers(1, 0, 1, 1, 0, 1)),
+            metadata_bytes(1, PROCESS, numbers(1, 0, 1, 1, 0, 1)),
             "StreamsSubscription v1: active and standby: 0_1 occurs twice",
         ),
         (
-            subscription_bytes(3, PROCESS, numbers(0, 0, 1), b"\xff"),
+            metadata_bytes(3, PROCESS, numbers(0, 0, 1), b"\xff"),
             "StreamsSubscription v3: endpoint: it is not UTF-8",
         ),
         (
-            subscription_bytes(7, PROCESS, numbers(0, 1, 4, 9)),
+            metadata_bytes(7, PROCESS, numbers(0, 1, 4, 9)),
             "StreamsSubscription v7: subtopology_sums.tasks: it says 9 where 0 bytes are left",
         ),
         (
-            subscription_bytes(
+            metadata_bytes(
                 7, PROCESS, numbers(0, 2, 4, 1, 5), bytes(8), numbers(4, 1, 5), bytes(8)
             ),
             "StreamsSubscription v7: subtopology_sums: 4_5 occurs twice",
         ),
         (
-            subscription_bytes(10, PROCESS, numbers(0, 9)),
+            metadata_bytes(10, PROCESS, numbers(0, 9)),
             "StreamsSubscription v10: task_sums: it says 9 where 0 bytes are left",
         ),
         (
-            subscription_bytes(10, PROCESS, numbers(0, 1, 4, 5), bytes(8), b"\0\x09ab"),
+            metadata_bytes(10, PROCESS, numbers(0, 1, 4, 5), bytes(8), b"\0\x09ab"),
             "StreamsSubscription v10: task_sums.topology: it says 9 where 2 bytes are left",
         ),
         (
-            subscription_bytes(
+            metadata_bytes(
                 10, PROCESS, numbers(0, 2), 2 * (numbers(4, 5) + bytes(8) + b"\0\1a"), bytes(5)
             ),
             "StreamsSubscription v10: task_sums: a__4_5 occurs twice",
         ),
         (
-            subscription_bytes(11, PROCESS, numbers(0, 0), bytes(5), numbers(2, 0, 0, 0, 0)),
+            metadata_bytes(11, PROCESS, numbers(0, 0), bytes(5), numbers(2, 0, 0, 0, 0)),
             "StreamsSubscription v11: tags:  occurs twice",
         ),
-    ],
-)
-def test_an_error_in_decoding_a_subscription_names_the_field(frame: bytes, sentence: str) -> None:
-    with pytest.raises(DecodeError) as caught:
-        decode_subscription(frame)
-    assert str(caught.value) == sentence
-
-
-HOST = b"\0\1h" + numbers(80)
-
-
-@pytest.mark.parametrize(
-    ("frame", "sentence"),
-    [
         (numbers(0), "StreamsAssignment has no version 0"),
         (
-            subscription_bytes(1, numbers(1, 2)),
+            metadata_bytes(1, numbers(1, 2)),
             "StreamsAssignment v1: active: it says 1 where 4 bytes are left",
         ),
-        (subscription_bytes(1, numbers(0, -7)), "StreamsAssignment v1: standby: it is null"),
+        (metadata_bytes(1, numbers(0, -7)), "StreamsAssignment v1: standby: it is null"),
         (
-            subscription_bytes(1, numbers(0, 2, 0, 1, 0, 0, 1, 0)),
+            metadata_bytes(1, numbers(0, 2, 0, 1, 0, 0, 1, 0)),
             "StreamsAssignment v1: standby: 0_1 occurs twice",
         ),
         (
-            subscription_bytes(1, numbers(0, 1, 0, 1, 2), 2 * (b"\0\1t" + numbers(0))),
+            metadata_bytes(1, numbers(0, 1, 0, 1, 2), 2 * (b"\0\1t" + numbers(0))),
             "StreamsAssignment v1: standby.partitions: TopicPartition(topic='t', "
             "partition=0) occurs twice",
         ),
         (
-            subscription_bytes(2, numbers(0, 0, 2), 2 * (HOST + numbers(0))),
+            metadata_bytes(2, numbers(0, 0, 2), 2 * (HOST + numbers(0))),
             "StreamsAssignment v2: active_hosts: HostInfo(host='h', port=80) occurs twice",
         ),
         (
-            subscription_bytes(5, numbers(0, 0, 2, 7), b"\0\1s", numbers(7), b"\0\1t", bytes(8)),
+            metadata_bytes(5, numbers(0, 0, 2, 7), b"\0\1s", numbers(7), b"\0\1t", bytes(8)),
             "StreamsAssignment v5: topics: 7 occurs twice",
         ),
         (
-            subscription_bytes(
+            metadata_bytes(
                 5, numbers(0, 0, 1, 7), b"\0\1s", numbers(1), HOST, numbers(1, 6, 0), bytes(8)
             ),
             "StreamsAssignment v5: active_hosts: no topic has the number 6",
         ),
         (
-            subscription_bytes(6, numbers(0, 0, 0, 0, 1), HOST, numbers(1, 0, 0), bytes(4)),
+            metadata_bytes(6, numbers(0, 0, 0, 0, 1), HOST, numbers(1, 0, 0), bytes(4)),
             "StreamsAssignment v6: standby_hosts: no topic has the number 0",
         ),
         (
-            subscription_bytes(6, numbers(0, 0, 1, 0), b"\0\1\xff"),
+            metadata_bytes(6, numbers(0, 0, 1, 0), b"\0\1\xff"),
             "StreamsAssignment v6: topics.topic: it is not modified UTF-8",
         ),
         (
-            subscription_bytes(10, numbers(1, 0, 0, 2**31 - 1)),
+            metadata_bytes(10, numbers(1, 0, 0, 2**31 - 1)),
             f"StreamsAssignment v10: active.topology: it says {2**31 - 1} where 0 bytes are left",
         ),
         (
-            subscription_bytes(10, numbers(1, 0, 0, -2)),
+            metadata_bytes(10, numbers(1, 0, 0, -2)),
             "StreamsAssignment v10: active.topology: it says -2 where 0 bytes are left",
         ),
     ],
 )
-def test_an_error_in_decoding_an_assignment_names_the_field(frame: bytes, sentence: str) -> None:
+def test_an_error_in_decoding_metadata_names_the_field(frame: bytes, sentence: str) -> None:
     with pytest.raises(DecodeError) as caught:
-        decode_assignment(frame)
+        READERS.get(sentence.split()[0], decode_subscription)(frame)
     assert str(caught.value) == sentence
 
 
