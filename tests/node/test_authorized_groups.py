@@ -16,13 +16,14 @@ from tests.node.guarded import (
     may_not,
 )
 from tests.node.guarded_requests import committed, joined
-from tests.node.test_client_assignors import PREPARE, heartbeat
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
 
 READ, DELETE, DESCRIBE = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE
 STRANGE = b"no topic at all!"
+OFFERING = joined(client_assignors=[{"name": "lag", "metadata": b"lags"}])
+PREPARE = request("ConsumerGroupPrepareAssignment", group_id="g", member_id="m", member_epoch=1)
 
 
 def test_a_commit_is_stored_for_the_topics_that_are_allowed(kit: "type[Kit]") -> None:
@@ -128,7 +129,7 @@ def test_a_member_assigns_no_topics_that_it_may_not_know_of(kit: "type[Kit]") ->
     driver = guarded(kit, *enough)
     driver.create("t")
     driver.call(request("OffsetFetch", groups=()))  # so that the group has a coordinator
-    assert as_bob(driver, heartbeat(0)).should_compute_assignment
+    assert as_bob(driver, OFFERING).should_compute_assignment
     let(driver, may(READ, GROUP, "g"))
     assert as_bob(driver, PREPARE) == response(
         "ConsumerGroupPrepareAssignment",
