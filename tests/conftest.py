@@ -17,7 +17,7 @@ profiles.register()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`pytest --rewrite` writes what the scripts of tests really say."""
+    """`pytest --rewrite` writes what the scripts in `scripts/` really say."""
     parser.addoption(
         "--rewrite", action="store_true", help="rewrite the expected lines of script tests"
     )

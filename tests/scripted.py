@@ -1,4 +1,4 @@
-"""Scripts of a real shard: its responses stand behind `>`, and `pytest --rewrite`
+"""Scripts of a real shard or member: its answers stand behind `>`, and `pytest --rewrite`
 writes it anew.
 """
 
