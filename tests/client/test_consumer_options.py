@@ -132,11 +132,8 @@ def test_a_consumer_without_topics_cannot_be_polled_nor_given_none() -> None:
             consumer.poll()
         with pytest.raises(ValueError, match="one or more names"):
             consumer.subscribe([])
-        for wrong in ("flights,trains", ["flights", "all of them"], ["^flights"]):
-            with pytest.raises(ValueError, match="cannot be a topic: give a list of names"):
-                consumer.subscribe(wrong)
-    with pytest.raises(RuntimeError, match="closed"):
-        consumer.poll()
+    with pytest.raises(ValueError, match="one or more names"):
+        Consumer("localhost:1", "g", topics=None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("offset", [-1, -5, True, 2**63, "7", 3.5, None])
@@ -187,12 +184,18 @@ def test_a_closed_consumer_says_so_to_every_call(call: Callable[[Consumer], obje
         call(consumer)
 
 
-@pytest.mark.parametrize("topics", ["", [""], ["flights", 7], "flights trains", 7, None])
-def test_a_consumer_is_not_made_with_topics_that_cannot_be(
-    topics: Any,
-) -> None:
-    with pytest.raises(ValueError, match=r"topics must be one or more names|cannot be a topic"):
+@pytest.mark.parametrize(
+    "topics",
+    ["", [""], [None], ["f", 7], "f t", "f,t", ["f", "all of them"], ["^flights"], 7],
+)
+def test_what_cannot_be_a_topic_is_refused_wherever_it_is_given(topics: Any) -> None:
+    wrong = r"topics must be one or more names|cannot be a topic"
+    with pytest.raises(ValueError, match=wrong):
         Consumer("localhost:1", "g", topics=topics)
+    with Consumer("localhost:1", "g") as consumer:
+        for pattern in (None, "flights-.*"):
+            with pytest.raises(ValueError, match=wrong):
+                consumer.subscribe(topics, pattern=pattern)
 
 
 @pytest.mark.parametrize("topics", [(), [], None, set(), iter([])])
@@ -200,15 +203,6 @@ def test_a_pattern_may_stand_for_all_topics(topics: Any) -> None:
     with Consumer("localhost:1", "g") as consumer:
         consumer.subscribe(topics, pattern="flights-.*")
         assert consumer.poll(0) == []
-
-
-@pytest.mark.parametrize("topics", ["", [""], [None], ["flights", 7], 7, "flights trains"])
-def test_a_name_that_cannot_be_a_topic_is_refused_beside_a_pattern_too(topics: Any) -> None:
-    with (
-        Consumer("localhost:1", "g") as consumer,
-        pytest.raises(ValueError, match=r"topics must be one or more names|cannot be a topic"),
-    ):
-        consumer.subscribe(topics, pattern="flights-.*")
 
 
 def test_an_expression_among_the_topics_is_refused_with_where_it_belongs() -> None:
