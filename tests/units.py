@@ -56,9 +56,16 @@ TOGETHER = {
     "tests/spark/test_one_sink.py": "a Spark session",
     "tests/spark/test_seeds.py": "a Spark session",
     "tests/spark/test_rehearsals.py": "a Spark session",
+    "tests/kafka/test_differential.py": "the group without a name",
+    "tests/kafka/test_differential_classic.py": "the group without a name",
+    "tests/kafka/test_wrong_requests.py": "the group without a name",
+    "tests/kafka/test_acl_rules_on_both.py": "all ACLs of a Kafka",
+    "tests/kafka/test_acls_on_both.py": "all ACLs of a Kafka",
+    "tests/kafka/test_acls_command_on_both.py": "all ACLs of a Kafka",
+    "tests/kafka/test_authorization_on_both.py": "all ACLs of a Kafka",
 }
-"""Files that are one unit, by its name: they share a JVM, which PySpark starts once in a
-process.
+"""Files that are one unit, by its name: what one worker at a time may use. PySpark starts one JVM
+in a process; tests that use the group without a name, or delete all ACLs, share a Kafka.
 """
 
 

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apportion.errors import Code
+from apportion.security.acls import AclBinding
 from apportion.wire.messages import consumer_group_describe, describe_groups
+from apportion.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from apportion.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -14,12 +16,18 @@ from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
+from apportion.wire.messages.delete_acls import DeleteAclsRequest
+from apportion.wire.messages.describe_acls import DescribeAclsRequest
 from apportion.wire.messages.describe_configs import (
+    BROKER,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from apportion.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+)
 from apportion.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -33,6 +41,8 @@ from apportion.wire.messages.offset_fetch import (
 )
 from apportion.wire.table import SERVED_APIS
 from tests.cli.loading_broker import LoadingBroker
+from tests.messages import response
+from tests.node.acl_requests import acl
 
 NEWEST_OF_3_0 = {9: 8, 15: 5, 16: 4}  # OffsetFetch, DescribeGroups, ListGroups: key and version
 CONSUMER_GROUP_DESCRIBE = 69
@@ -118,7 +128,71 @@ def migrating(listed: str, *classic: str) -> FakeBroker:
     )
 
 
+def denying(*hides: str) -> FakeBroker:
+    """Deletes the first of two ACLs, whatever is asked for; a policy keeps the other one.
+
+    hides: it shows none, if given.
+    """
+    acls = [acl("a"), acl("b")]
+
+    def described() -> Any:
+        if hides:
+            refused = {"error_code": Code.UNKNOWN_SERVER_ERROR, "error_message": "no ACLs today"}
+            return response("DescribeAcls", **refused)
+        shown = [resource_of(each) | {"acls": [entry_of(each)]} for each in acls]
+        return response("DescribeAcls", resources=shown)
+
+    def deleted() -> Any:
+        gone = acls.pop(0)
+        why = "the ACLs of b are kept by a policy"
+        kept = {"error_code": Code.POLICY_VIOLATION, "error_message": why}
+        matching = [resource_of(gone) | entry_of(gone)]
+        return response("DeleteAcls", filter_results=[{"matching_acls": matching}, kept])
+
+    return FakeBroker({DescribeAclsRequest: described, DeleteAclsRequest: deleted})
+
+
+def resource_of(binding: AclBinding) -> dict[str, Any]:
+    return {
+        "resource_type": binding.resource_type,
+        "resource_name": binding.name,
+        "pattern_type": binding.pattern_type,
+    }
+
+
+def entry_of(binding: AclBinding) -> dict[str, Any]:
+    return {
+        "principal": binding.principal,
+        "host": binding.host,
+        "operation": binding.operation,
+        "permission_type": binding.permission,
+    }
+
+
+def keeping() -> FakeBroker:
+    """Has the super user admin alone, with two passwords; a policy keeps the second one deleted."""
+    infos = [{"mechanism": each, "iterations": 4_096} for each in (1, 2)]
+    supers = {"name": "super.users", "value": "User:admin"}
+    broker = {"resource_type": BROKER, "resource_name": "1", "configs": [supers]}
+    kept = {"error_code": Code.POLICY_VIOLATION, "error_message": "it is kept by a policy"}
+    results: list[dict[str, Any]] = [{"user": "admin"}, {"user": "admin"} | kept]
+    users = response(
+        "DescribeUserScramCredentials", results=[{"user": "admin", "credential_infos": infos}]
+    )
+    return FakeBroker(
+        {
+            DescribeUserScramCredentialsRequest: lambda: users,
+            DescribeConfigsRequest: lambda: response("DescribeConfigs", results=[broker]),
+            AlterUserScramCredentialsRequest: lambda: response(
+                "AlterUserScramCredentials", results=[results.pop(0)]
+            ),
+        }
+    )
+
+
 FAKES: dict[str, Callable[..., LoadingBroker]] = {
+    "denying": denying,
+    "keeping": keeping,
     "loading": lambda count: LoadingBroker(int(count)),
     "migrating": migrating,
     "old": old,

@@ -16,7 +16,11 @@ A line is a step, and what it shows stands behind `>`; a line with "#" is a rema
 - `classic g [INSTANCE]`: a member of the classic protocol joins
 - `classic-group NAME`: a stable group of `streams_groups.py`
 - `rebalancing g`: a group whose member has joined and has no assignment yet
-- `secured bob`: a new broker on which bob may do nothing; TMP/bob.properties has his login
+- `acl t User:bob 10.0.0.1`: an ACL by which that principal may read the topic from there
+- `secured bob [MECHANISM...]`: a new broker on which bob may do nothing; TMP/bob.properties has his
+  login, and TMP/alice.properties that of the super user
+- `logins`: a new broker without users, whose second listener lets users of SCRAM in
+- `login PASSWORD [MECHANISM...]`: whether alice is let in there
 - `file PATH LINE...`: a file has these lines; TMP is a directory of the test
 - `list TMP`: the names in a directory
 - `tab groups describe ""`: what Tab offers

@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 import textwrap
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,12 @@ from typer.testing import CliRunner
 from apportion.broker import BrokerSecurity, EmbeddedBroker
 from apportion.cli.main import app
 from apportion.client.cluster import Cluster
-from apportion.errors import Code
+from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.acls import CreateAclsQuery
 from apportion.member.cluster_queries.offsets import AllOffsetsQuery
+from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.group_claims import metadata_of
+from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -27,6 +30,7 @@ from tests.cli.completions import completed
 from tests.cli.fake_brokers import FAKES
 from tests.cli.members import join, leave
 from tests.client import changes
+from tests.node.acl_requests import acl
 
 ROOMS = ("acls", "doctor", "groups", "serve", "sim", "streams", "topics", "users", "watch")
 WITHOUT_CLUSTER = ("serve", "sim", "streams rehearse")
@@ -45,7 +49,7 @@ class Transcript:
         self._directory = directory
         self._undo = ExitStack()
         self._environment: dict[str, str] = {}
-        self.bootstrap = ""
+        self.bootstrap = self._logins_at = ""
         self.cluster: Any = None
 
     def play(self, line: str) -> list[str]:
@@ -130,7 +134,10 @@ class Transcript:
             "rebalancing": self._rebalancing,
             "file": self._file,
             "tab": self._tab,
+            "acl": self._acl,
             "secured": self._secured,
+            "logins": self._logins,
+            "login": self._login,
             "list": self._list,
         }
         name = words.pop(words[1:2] in (["joins"], ["leaves"]))
@@ -224,20 +231,53 @@ class Transcript:
         metadata = streams_groups.SPEAKS_11
         streams_groups.ask_to_join(self._clients()["one"], name, "seat", metadata)
 
-    def _secured(self, user: str) -> None:
-        """A new broker on which only alice may do something; the login of a user is in a file."""
+    def _acl(self, name: str, principal: str, host: str) -> None:
+        """An ACL, also one that the command does not add: the principal may read the topic."""
+        binding = acl(name, principal=principal, host=host)
+        assert self.cluster.run(send_until_accepted(CreateAclsQuery((binding,)))) == (None,)
+
+    def _secured(self, user: str, *mechanisms: str) -> None:
+        """A new broker on which only alice may do something; the logins of both are in files."""
         self.close()
         security = BrokerSecurity(
             protocol="SASL_PLAINTEXT",
             users={"alice": "a-secret", user: "b-secret"},
-            mechanisms=["PLAIN"],
+            mechanisms=[*mechanisms] or ["PLAIN"],
             super_users=["User:alice"],
         )
         broker = self._undo.enter_context(EmbeddedBroker(security=security))
         self.bootstrap = broker.bootstrap
-        properties = broker.client_properties(user)
-        path = self._directory / f"{user}.properties"
-        path.write_text("\n".join(f"{name}={value}" for name, value in properties.items()))
+        for each in ("alice", user):
+            properties = broker.client_properties(each)
+            path = self._directory / f"{each}.properties"
+            path.write_text("\n".join(f"{name}={value}" for name, value in properties.items()))
+
+    def _logins(self) -> None:
+        """A new broker without users, whose second listener lets users of SCRAM in."""
+        self.close()
+        settings: dict[str, Any] = {
+            "listeners": "PLAINTEXT://127.0.0.1:0,SASL://127.0.0.1:0",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+            "connection.failed.authentication.delay.ms": 1,
+        }
+        broker = self._undo.enter_context(EmbeddedBroker(**settings))
+        self._logins_at = broker.addresses["SASL"]
+        self._enter(broker.bootstrap)
+
+    def _login(self, password: str, *mechanisms: str) -> list[str]:
+        """Whether alice can log in so."""
+        shown = []
+        for each in mechanisms or ("SCRAM-SHA-512",):
+            security = ClientSecurity(login=PasswordLogin(each, "alice", password))
+            with closing(Cluster(self._logins_at, security=security)) as cluster:
+                try:
+                    cluster.nodes()
+                except Refused as refused:
+                    shown.append(refused.code.name)
+                else:
+                    shown.append("let in")
+        return shown
 
     def _file(self, path: str, *lines: str) -> None:
         Path(path).write_text("".join(f"{line}\n" for line in lines))

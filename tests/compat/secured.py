@@ -13,16 +13,12 @@ from apportion.security.acls import (
     ResourceType,
 )
 from apportion.security.client_security import ClientSecurity, PasswordLogin
-from apportion.security.scram_credentials import ScramMechanism, salted_password
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import free_ports
-from apportion.wire.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialUpsertion,
-)
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from tests.certificates import Authority, written
 from tests.node.acl_requests import acl, creating, deleted, deleting
+from tests.node.scram_requests import with_password
 from tests.server.secured import plain_users, token
 
 PASSWORD, ADMIN = "correct-horse-battery-staple", "admin"
@@ -47,8 +43,9 @@ class Way(NamedTuple):
 WAYS = [
     Way("TLS"),
     Way("MTLS"),
-    *(Way(listener, mechanism) for listener in ("BARE", "SASL") for mechanism in MECHANISMS),
+    *(Way(listener, each) for listener, each in zip(("BARE", "SASL") * 2, MECHANISMS, strict=True)),
 ]
+"""A mechanism is the same with TLS beneath it and without: each is tried once."""
 PRINCIPALS = ("User:alice", "User:CN=alice", "User:ANONYMOUS")
 """Who comes in by these ways."""
 
@@ -112,22 +109,8 @@ class SecuredBroker:
         assert deleted(self.admin.call(deleting(AclFilter(kind, name)))) != [[]]
 
     def _add_scram_users(self) -> None:
-        for number, mechanism in (
-            (SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_256),
-            (SCRAM_SHA_512, ScramMechanism.SCRAM_SHA_512),
-        ):
-            salted = salted_password(mechanism, PASSWORD, b"a salt", 4_096)
-            upsertions = tuple(
-                ScramCredentialUpsertion(
-                    name=name,
-                    mechanism=number,
-                    iterations=4_096,
-                    salt=b"a salt",
-                    salted_password=salted,
-                )
-                for name in USERS
-            )
-            done = self.admin.call(AlterUserScramCredentialsRequest(upsertions=upsertions))
+        for mechanism in (SCRAM_SHA_256, SCRAM_SHA_512):
+            done = self.admin.call(with_password(PASSWORD, mechanism, *USERS))
             assert {each.error_code for each in done.results} == {0}, done
 
 

@@ -61,12 +61,13 @@ def one_way(broker: SecuredBroker, way: Way, client: str) -> tuple[str, bytes]:
     return f"{GROUPS}{client}-{way}", f"{client} by {way}".encode()
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize(
+    ("way", "protocol"), [*zip(WAYS, ("classic", "consumer") * 3, strict=True)], ids=str
+)
 def test_confluent_kafka_produces_and_reads_in_a_group(
     broker: SecuredBroker, way: Way, protocol: str
 ) -> None:
-    group, value = one_way(broker, way, f"confluent-{protocol}")
+    group, value = one_way(broker, way, "confluent")
     options = confluent_options(broker, way)
     producer = Producer(options | {"enable.idempotence": True})
     producer.produce(FLIGHTS, value)

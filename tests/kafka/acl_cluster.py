@@ -1,8 +1,6 @@
 """The ACLs of one broker, ours or a real Kafka, as a super user changes them by requests."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from apportion.client.connection import BrokerConnection
@@ -10,25 +8,12 @@ from apportion.client.connection_security import ConnectionSecurity
 from apportion.errors import Code
 from apportion.security.acls import AclBinding, AclFilter
 from apportion.security.client_security import ClientSecurity, PasswordLogin
-from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.kafka.conftest import until
 from tests.node.acl_requests import EVERY_ACL, creating, deleting, described, describing
 
 TIMEOUT_MS = 30_000
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-
-
-@contextmanager
-def both_with_acls(jars: Path, directory: Path) -> Iterator[tuple[str, str]]:
-    """Where our broker and a real Kafka listen; both have an authorizer, and let us do all."""
-    settings = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
-    with (
-        RealKafka(jars, directory, settings) as kafka,
-        EmbeddedBroker(authorizer_class_name=AUTHORIZER, super_users="User:ANONYMOUS") as broker,
-    ):
-        yield broker.bootstrap, kafka.bootstrap
 
 
 def connection_to(bootstrap: str, login: PasswordLogin | None = None) -> BrokerConnection:

@@ -14,15 +14,14 @@ from apportion.security.acls import (
     ResourceType,
 )
 from apportion.security.authorizer import NOBODYS_NAME, OPERATIONS, Authorizer
-from apportion.wire.messages.describe_cluster import DescribeClusterRequest
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.init_producer_id import InitProducerIdRequest
-from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.kafka.acl_cluster import TIMEOUT_MS
+from tests.messages import request
 
 TOPICS = ("a", "ab", "abc", "b", NOBODYS_NAME)
 GROUPS = ("a", "ab", "b")
 HOST = "127.0.0.1"
+WHO = "User:bob"
+"""Who asks."""
 NOT_LOADED = {-14, -15, -16}
 """Codes of a coordinator, or of producer ids, that are not there yet."""
 
@@ -39,7 +38,7 @@ def random_acl(random: Random) -> AclBinding:
         resource,
         CLUSTER_NAME if resource == ResourceType.CLUSTER else name,
         random.choice((PatternType.LITERAL, PatternType.PREFIXED)),
-        random.choice(("User:alice", "User:alice", "User:*", "User:bob", "Group:alice")),
+        random.choice((WHO, WHO, "User:*", "User:carol", "Group:bob")),
         random.choice(("*", "*", HOST, "10.0.0.1")),
         random.choice((*OPERATIONS[resource], AclOperation.ALL, AclOperation.WRITE)),
         random.choice((AclPermission.ALLOW, AclPermission.ALLOW, AclPermission.DENY)),
@@ -49,20 +48,19 @@ def random_acl(random: Random) -> AclBinding:
 def told(connection: BrokerConnection) -> dict[str, int]:
     """Return what the broker tells a client: bit fields, or codes as negative numbers."""
 
-    def call(request: Any, version: int) -> Any:
-        return connection.call(request, timeout_ms=TIMEOUT_MS, version=version)
+    def call(api: str, version: int, **fields: Any) -> Any:
+        asked = request(api, **fields)
+        return connection.call(asked, timeout_ms=TIMEOUT_MS, version=version)
 
     topics = call(
-        MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=name) for name in TOPICS),
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=True,
-        ),
-        12,
+        *("Metadata", 12),
+        topics=[{"name": name} for name in TOPICS],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
     ).topics
-    groups = call(DescribeGroupsRequest(groups=GROUPS, include_authorized_operations=True), 5)
-    cluster = call(DescribeClusterRequest(include_cluster_authorized_operations=True), 1)
-    producer = call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000), 4)
+    groups = call("DescribeGroups", 5, groups=GROUPS, include_authorized_operations=True)
+    cluster = call("DescribeCluster", 1, include_cluster_authorized_operations=True)
+    producer = call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=1_000)
     return {
         **{
             f"topic {topic.name}": -topic.error_code or topic.topic_authorized_operations
@@ -77,17 +75,17 @@ def told(connection: BrokerConnection) -> dict[str, int]:
     }
 
 
-def decided(authorizer: Authorizer, principal: str) -> dict[str, int]:
+def decided(authorizer: Authorizer) -> dict[str, int]:
     """Return the same by the authorizer."""
 
     def shown(resource: ResourceType, name: str, code: Code) -> int:
-        if not authorizer.allows(principal, HOST, AclOperation.DESCRIBE, resource, name):
+        if not authorizer.allows(WHO, HOST, AclOperation.DESCRIBE, resource, name):
             return -code
-        return authorizer.authorized_operations(principal, HOST, resource, name)
+        return authorizer.authorized_operations(WHO, HOST, resource, name)
 
     may_produce = authorizer.allows(
-        principal, HOST, AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
-    ) or authorizer.allows_any(principal, HOST, AclOperation.WRITE, ResourceType.TOPIC)
+        WHO, HOST, AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
+    ) or authorizer.allows_any(WHO, HOST, AclOperation.WRITE, ResourceType.TOPIC)
     return {
         **{
             f"topic {name}": shown(ResourceType.TOPIC, name, Code.TOPIC_AUTHORIZATION_FAILED)

@@ -1,39 +1,38 @@
 """Targets that lag behind the group epoch (KIP-1263), on our broker and on a real Kafka."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apportion.testing.kafka import RealKafka
 from tests.kafka.conftest import until
 from tests.kafka.differential.classic_clients import subscription
 from tests.kafka.differential.classic_play import exchange
 from tests.kafka.differential.classic_steps import RANGE, Join, Pulse, Sync
-from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe, Step
+from tests.node.config_requests import describe, incremental
 
-SETTINGS = {
-    # longer than a script takes until it waits for the interval to pass
-    "group.consumer.assignment.interval.ms": 5_000,
-    # nobody is removed while a script waits
-    "group.consumer.session.timeout.ms": 45_000,
-}
+KAFKA = "expiring"
+ALIKE = {"group.consumer.session.timeout.ms": 45_000}
+INTERVAL = ("consumer.assignment.interval.ms", "5000")
+"""A setting of every group: longer than a script takes until it waits for the interval to pass."""
 REBALANCE_IN_PROGRESS = 27
 BOTH = ("two", "four")
 
 
-@pytest.fixture(scope="module")
-def sides(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one, with the same settings."""
-    theirs = {name: str(value) for name, value in SETTINGS.items()}
-    with (
-        RealKafka(jars, tmp_path_factory.mktemp("interval"), theirs) as kafka,
-        side_by_side(kafka, **SETTINGS) as both,
-    ):
-        yield both
+@pytest.fixture
+def group(sides: tuple[Side, Side], group: str) -> str:
+    """A new group that computes a target once in the interval."""
+    for side in sides:
+        side.call(incremental(("group", group, ((INTERVAL[0], "=", INTERVAL[1]),))), 1)
+        until(lambda side=side: is_set(side, group))
+    return group
+
+
+def is_set(side: Side, group: str) -> bool:
+    """Whether the broker has learnt of the group's interval."""
+    (described,) = side.call(describe("group", group, INTERVAL[0]), 4).results
+    return [(each.name, each.value) for each in described.configs] == [INTERVAL]
 
 
 def joining(group: str, member: str, *topics: str) -> Beat:

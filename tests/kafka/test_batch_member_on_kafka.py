@@ -1,11 +1,8 @@
-"""The Spark source's membership on a Kafka that reckons targets as it does by default: later, and
-on another thread (KIP-1263).
+"""The Spark source's membership on a Kafka that computes targets as it does by default: later than
+the heartbeat that needs one (KIP-1263).
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
+from collections.abc import Callable
 
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import EMPTY_SPAN
@@ -14,22 +11,26 @@ from apportion.spark.options.stream import SourceOptions
 from apportion.testing.kafka import RealKafka
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
+from tests.kafka.conftest import until
+from tests.node.config_requests import describe, incremental
+
+INTERVAL = "consumer.assignment.interval.ms"
 
 
-@pytest.fixture
-def bootstrap(jars: Path, tmp_path: Path) -> Iterator[str]:
-    settings = {
-        "group.consumer.assignment.interval.ms": "1000",
-        "group.consumer.assignor.offload.enable": "true",
-    }
-    with RealKafka(jars, tmp_path, settings) as broker:
-        yield broker.bootstrap
+def set_value(cluster: Cluster) -> str | None:
+    """The interval of the group as the broker knows it."""
+    (described,) = cluster.call(describe("group", "now", INTERVAL)).results
+    value: str | None = described.configs[0].value
+    return value
 
 
 def test_reading_what_is_there_does_not_end_before_the_first_target_has_come(
-    bootstrap: str,
+    standing: Callable[[str], RealKafka],
 ) -> None:
+    bootstrap = standing("expiring").bootstrap
     cluster = Cluster(bootstrap)
+    cluster.call(incremental(("group", "now", ((INTERVAL, "=", "1000"),))))
+    until(lambda: set_value(cluster) == "1000")
     partitions = partitions_of(cluster.create_topic("now", 3))
     for partition in partitions:
         cluster.produce(partition, encode_batch([(None, b"x", ())] * 4, timestamp_ms=1))

@@ -1,13 +1,11 @@
 """Classic groups on our broker and on a real Kafka, told step by step: votes and deadlines."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from apportion.testing.kafka import RealKafka
-from tests.kafka.differential.classic_play import exchange
+from tests.kafka.differential.classic_play import answered, exchange
 from tests.kafka.differential.classic_steps import (
     RANGE,
     ROUND_ROBIN,
@@ -18,7 +16,6 @@ from tests.kafka.differential.classic_steps import (
     Pulse,
     Sync,
 )
-from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Step
@@ -27,13 +24,6 @@ ALIKE: dict[str, Any] = {"group.min.session.timeout.ms": 100, "group.initial.reb
 SESSION_MS = 1_000
 BRIEF_MS = 1_500
 """How long members whose deadlines are to pass may take to join."""
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with side_by_side(kafka, **ALIKE) as both:
-        yield both
 
 
 @pytest.fixture(autouse=True)
@@ -66,21 +56,6 @@ def assemble(
     for letter, names in zip("bcdefg", ballots[1:], strict=False):
         exchange(sides, joining(group, letter, *names))
     return answered(sides, joining(group, "a", *ballots[0]))
-
-
-def answered(sides: tuple[Side, Side], step: Join, by: slice = slice(None)) -> list[Plain]:
-    """What both brokers answer to a step that has nobody to wait for, however slow the machine
-    is; `by`: those of the two that do answer.
-    """
-    answers, until = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
-    while "parked" in answers[by]:
-        assert time.monotonic() < until
-        results = exchange(sides, DescribeClassic((step.group,)))
-        answers = [
-            result["late"].get(step.member, answer)
-            for result, answer in zip(results, answers, strict=True)
-        ]
-    return answers
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Classic groups on our broker and on a real Kafka after both have started again: what is left of
-them, and how their members go on.
+"""Groups of both kinds on our broker and on a real Kafka after both have started again: what is
+left of them, and how their members go on.
 """
 
 import time
@@ -14,7 +14,7 @@ from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.classic_intended import INTENDED
 from tests.kafka.differential.classic_members import pulsing
-from tests.kafka.differential.classic_play import exchange, play_waiting
+from tests.kafka.differential.classic_play import answered, exchange, play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
 from tests.kafka.differential.classic_steps import (
     RANGE,
@@ -23,20 +23,28 @@ from tests.kafka.differential.classic_steps import (
     Pulse,
     Sync,
 )
-from tests.kafka.differential.compare import make_pool
+from tests.kafka.differential.compare import make_pool, play
+from tests.kafka.differential.intended import INTENDED as CONSUMERS_INTENDED
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import MemberView, Side
-from tests.kafka.differential.steps import Fetch
+from tests.kafka.differential.steps import TOLD, Beat, Describe, Fetch
 from tests.kafka.test_classic_on_both import (
     ALIKE,
     BRIEF_MS,
-    answered,
     assemble,
     both,
     joining,
     live_on,
 )
+from tests.kafka.test_differential import both as consumers_both
 
+BEFORE = ALIKE | {
+    # A start takes a foreign broker some seconds, in which no session shall run out.
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.consumer.heartbeat.interval.ms": 1_000,
+    "group.consumer.assignment.interval.ms": 0,
+}
+"""What is set on both when they start first."""
 AFTERWARDS = {"group.initial.rebalance.delay.ms": 1_000, "group.max.size": 3}
 """What is set on both when they start again."""
 CROWDED = "crowded"
@@ -69,43 +77,14 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """
     directory = tmp_path_factory.mktemp("restarted")
     with RealKafka(
-        jars, directory / "kafka", {name: str(value) for name, value in ALIKE.items()}
+        jars, directory / "kafka", {name: str(value) for name, value in BEFORE.items()}
     ) as kafka:
-        broker = EmbeddedBroker(directory / "apportion", **ALIKE)
+        broker = EmbeddedBroker(directory / "apportion", **BEFORE)
         sides = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
         for side in sides:
             side.prepare()
         make_pool(*sides)
-        known: dict[Any, Known] = {}
-        for seed in range(30):
-            author = ClassicScript(seed, "restart")
-            if play_waiting(seed, 15, author, sides, INTENDED).disagreements == []:
-                known[author] = [(side.ids, side.labels, side.views) for side in sides]
-        for side in sides:
-            side.begin()
-        assemble(sides, CROWDED, ((RANGE,),) * 4)
-        for letter in "bcda":
-            exchange(sides, Sync(CROWDED, letter, 2, version=2))
-        known[CROWDED] = [(side.ids, side.labels, side.views) for side in sides]
-        for side in sides:
-            side.begin()
-        assemble(sides, DIED, ((RANGE,),) * 2)
-        both(sides, Sync(DIED, "b", 2, version=2))
-        exchange(sides, Sync(DIED, "a", 2, (("a1", b"one"), ("b1", b"two")), 2))
-        exchange(sides, joining(DIED, "c"))
-        exchange(sides, joining(DIED, "b"))
-        exchange(sides, joining(DIED, "a"))
-        known[DIED] = [(side.ids, side.labels, side.views) for side in sides]
-        for side in sides:
-            side.begin()
-        answered(sides, STATIC_JOIN)
-        exchange(sides, DYNAMIC_JOIN)
-        answered(sides, STATIC_JOIN)
-        both(sides, Sync(STATIC, "b", 2, version=2))
-        exchange(sides, Sync(STATIC, "a", 2, (("a1", b"one"), ("b1", b"two")), 3, instance="i"))
-        exchange(sides, DYNAMIC_JOIN)
-        answered(sides, STATIC_JOIN)
-        known[STATIC] = [(side.ids, side.labels, side.views) for side in sides]
+        known = played(sides)
         kafka.kill()
         broker.close()
         properties = directory / "kafka" / "server.properties"
@@ -114,7 +93,7 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             + "".join(f"{name}={value}\n" for name, value in AFTERWARDS.items())
         )
         kafka.start()
-        with EmbeddedBroker(directory / "apportion", **ALIKE | AFTERWARDS) as again:
+        with EmbeddedBroker(directory / "apportion", **BEFORE | AFTERWARDS) as again:
             sides[0].bootstrap = again.bootstrap
             for side in sides:
                 side.close()
@@ -124,13 +103,70 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 side.close()
 
 
+def played(sides: tuple[Side, Side]) -> dict[Any, Known]:
+    """What has happened before the start, and what each side knew then."""
+    known: dict[Any, Known] = {}
+
+    def keep(name: Any) -> None:
+        known[name] = [(side.ids, side.labels, side.views) for side in sides]
+        for side in sides:
+            side.begin()
+
+    for seed in range(30):
+        author = ClassicScript(seed, "restart")
+        if play_waiting(seed, 15, author, sides, INTENDED).disagreements == []:
+            keep(author)
+    for side in sides:
+        side.begin()
+    assemble(sides, CROWDED, ((RANGE,),) * 4)
+    for letter in "bcda":
+        exchange(sides, Sync(CROWDED, letter, 2, version=2))
+    keep(CROWDED)
+    assemble(sides, DIED, ((RANGE,),) * 2)
+    both(sides, Sync(DIED, "b", 2, version=2))
+    exchange(sides, Sync(DIED, "a", 2, (("a1", b"one"), ("b1", b"two")), 2))
+    for letter in "cba":
+        exchange(sides, joining(DIED, letter))
+    keep(DIED)
+    answered(sides, STATIC_JOIN)
+    exchange(sides, DYNAMIC_JOIN)
+    answered(sides, STATIC_JOIN)
+    both(sides, Sync(STATIC, "b", 2, version=2))
+    exchange(sides, Sync(STATIC, "a", 2, (("a1", b"one"), ("b1", b"two")), 3, instance="i"))
+    exchange(sides, DYNAMIC_JOIN)
+    answered(sides, STATIC_JOIN)
+    keep(STATIC)
+    # Last those whose members have sessions of 45 s.
+    for seed in (seed for seed in range(40) if seed % 4 < 3):
+        script = play(seed, 20, "restart", *sides, CONSUMERS_INTENDED)
+        assert script.disagreements == []
+        if not script.has_parted:
+            keep(f"group-{seed}-restart")
+    return known
+
+
 def test_groups_are_the_same_after_both_brokers_have_started_again(restarted: Restarted) -> None:
     sides, known = restarted
-    for author, remembered in known.items():
-        if author not in (CROWDED, DIED, STATIC):
-            remember(sides, remembered)
-            go_on(sides, author)
-    assert len(known) > 20
+    # Those with sessions of 45 s go on first.
+    for group in [each for each in known if str(each).startswith("group-")]:
+        remember(sides, known[group])
+        go_on_as_consumers(sides, group)
+    authors = [each for each in known if isinstance(each, ClassicScript)]
+    for author in authors:
+        remember(sides, known[author])
+        go_on(sides, author)
+    assert (len(authors) > 17, len(known) - len(authors) > 20) == (True, True)
+
+
+def go_on_as_consumers(sides: tuple[Side, Side], group: str) -> None:
+    """The group is what it was on both brokers, and its members go on alike."""
+    consumers_both(sides, Describe((group,)))
+    consumers_both(sides, Fetch(group, version=8))
+    for (where, letter), view in sorted(sides[1].views.items()):
+        if where == group:
+            beat = Beat(group, letter, view.epoch, owned=TOLD, instance=view.instance)
+            consumers_both(sides, beat)
+    consumers_both(sides, Describe((group,)))
 
 
 def test_a_group_over_its_maximum_refuses_the_last_and_goes_on_at_once_only_here(

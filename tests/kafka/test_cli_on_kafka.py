@@ -1,10 +1,8 @@
 """The command line on a real Apache Kafka, beside its own kafka-consumer-groups."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -13,22 +11,14 @@ from typer.testing import CliRunner
 import apportion
 from apportion.cli.main import app
 from apportion.client.cluster import Cluster
-from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of, java_program
+from apportion.testing.kafka import RealKafka
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from tests.kafka.conftest import until
+from tests.kafka.java import tool_output
 
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 FIRST_MS = 1_700_000_000_000
-
-
-@pytest.fixture(scope="module")
-def tools(lane_missing: Callable[[str], NoReturn]) -> Path:
-    """The jars of Kafka's command line tools; without Maven the lane is missing."""
-    try:
-        return jars_of(Path(__file__).with_name("pom-tools.xml"))
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
 
 
 @pytest.fixture
@@ -58,28 +48,20 @@ def fill(cluster: Cluster, topic: str) -> None:
             cluster.produce(partition, batch)
 
 
+def read_and_commit(consumer: apportion.Consumer, count: int) -> None:
+    """The consumer reads that many records, and commits."""
+    while count:
+        count -= len(consumer.poll())
+    consumer.commit()
+
+
 def rows_of_java(tools: Path, bootstrap: str, group: str) -> list[list[str]]:
     """The rows of kafka-consumer-groups --describe: topic, partition, offset, end, lag, member,
     host and client.
     """
-    described = subprocess.run(
-        [
-            java_program(),
-            "-cp",
-            f"{tools.resolve()}/*",
-            CONSUMER_GROUPS,
-            "--bootstrap-server",
-            bootstrap,
-            "--describe",
-            "--group",
-            group,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    rows = [line.split()[1:] for line in described.stdout.splitlines() if line.startswith(group)]
+    given = ("--bootstrap-server", bootstrap, "--describe", "--group", group)
+    printed = tool_output(tools, CONSUMER_GROUPS, *given)
+    rows = [line.split()[1:] for line in printed.splitlines() if line.startswith(group)]
     return sorted(rows)
 
 
@@ -98,10 +80,7 @@ def test_a_group_is_described_as_by_kafkas_own_tool(
         group_protocol=protocol,
         client_id=f"client-of-{name}",
     ) as consumer:
-        left = 6
-        while left:
-            left -= len(consumer.poll())
-        consumer.commit()
+        read_and_commit(consumer, 6)
         fill(cluster, name)
         described = as_json(kafka, "groups", "describe", name)
         text = run(kafka, "groups", "describe", name)[1]
@@ -135,10 +114,7 @@ def test_a_group_that_its_members_have_left_is_reset_and_deleted(
         auto_offset_reset="earliest",
         group_protocol=protocol,
     ) as consumer:
-        left = 6
-        while left:
-            left -= len(consumer.poll())
-        consumer.commit()
+        read_and_commit(consumer, 6)
     until(lambda: as_json(kafka, "groups", "describe", name)["state"] == "Empty")
     command = ["groups", "reset-offsets", name, "--all-topics", "--shift-by", "-2", "--execute"]
     row = {"topic": name, "committed": 3, "new": 1, "note": None}

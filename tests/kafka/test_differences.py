@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.kafka.acl_matrix.compare import meant
+from tests.kafka.differential import classic_intended, intended
+from tests.kafka.test_invalid_members_on_both import ODDITIES
+from tests.kafka.test_wrong_requests import INTENDED as WRONGLY_ASKED
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "differences.md"
 MARK = " †"
@@ -59,6 +64,25 @@ def rows() -> list[str]:
     """Return the first cell of every row of a table of differences."""
     tables = re.findall(r"^\| what \|.*\n\|[-| ]+\|\n((?:\|.*\n)+)", PAGE.read_text(), re.MULTILINE)
     return [line[2:].split(" | ")[0] for table in tables for line in table.splitlines()]
+
+
+INTENDED = {
+    "consumer groups": [
+        *(each.name for each in intended.INTENDED),
+        *(name for name, _, _ in intended.ODDITIES),
+    ],
+    "classic and mixed groups": [each.name for each in classic_intended.INTENDED],
+    "invalid members": list(ODDITIES),
+    "wrong requests": [each.name for each in WRONGLY_ASKED],
+    "authorization": [each.name for each in meant()],
+}
+"""What is meant to differ, by the tests that observe it."""
+
+
+@pytest.mark.parametrize("names", INTENDED.values(), ids=INTENDED)
+def test_every_intended_difference_is_told_to_users(names: list[str]) -> None:
+    documented = [row.removesuffix(MARK) for row in rows()]
+    assert [name for name in names if name not in documented] == []
 
 
 def names_in_tests() -> set[str]:

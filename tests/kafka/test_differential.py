@@ -1,24 +1,19 @@
 """The same scripts on our broker and on a real Kafka: codes, epochs, states and assignments must
 agree at every step.
 
-A script is a seed: `APPORTION_DIFFERENTIAL_SEED=17` plays that one alone,
-`APPORTION_DIFFERENTIAL_SCRIPTS=5000` plays a fleet. What is meant to differ is a row of INTENDED
-and of docs/differences.md; a row that nothing matched any more is a failure too.
+differential/fleet.py says which scripts are played. What is meant to differ is a row of INTENDED
+and of docs/differences.md; a row that a hundred scripts and more did not match is a failure too.
 """
 
-import os
-import re
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from apportion.coord.consumer import fencing, state
-from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import RealKafka
-from tests.kafka.differential.compare import differences, make_pool, play, side_by_side
+from tests.kafka.differential.compare import differences, play
+from tests.kafka.differential.fleet import LENGTH, check, check_found, seeds_of
 from tests.kafka.differential.intended import INTENDED, JOIN, MOVES, ODDITIES
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
@@ -27,15 +22,10 @@ from tests.kafka.differential.steps import (
     TOLD,
     Beat,
     Describe,
-    Fetch,
     ListGroups,
     Step,
 )
 
-SCRIPTS = int(os.environ.get("APPORTION_DIFFERENTIAL_SCRIPTS", "300"))
-FIRST = int(os.environ.get("APPORTION_DIFFERENTIAL_FIRST", "0"))
-ONE_SEED = os.environ.get("APPORTION_DIFFERENTIAL_SEED")
-LENGTH = 30
 SESSION_MS = 6_000
 ALIKE = {
     "group.consumer.session.timeout.ms": SESSION_MS,
@@ -43,40 +33,10 @@ ALIKE = {
 }
 """What the fixture sets on the real Kafka, too."""
 
-DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one, with the topics that scripts share."""
-    with side_by_side(kafka, **ALIKE) as both:
-        yield both
-
 
 def test_both_brokers_say_the_same_at_every_step(sides: tuple[Side, Side]) -> None:
-    seeds = range(FIRST, FIRST + SCRIPTS) if ONE_SEED is None else [int(ONE_SEED)]
-    reports: list[str]
-    unsteady: list[str]
-    started, steps, reports, unsteady = time.monotonic(), 0, [], []
-    for seed in seeds:
-        played = play(seed, LENGTH, "first", *sides, INTENDED)
-        steps += len(played.script)
-        if not played.disagreements:
-            continue
-        # A session may have run out on a slow machine, or a real Kafka's coordinator not have heard
-        # of a topic yet.
-        again = play(seed, LENGTH, "again", *sides, INTENDED)
-        (reports if again.disagreements else unsteady).append(
-            (again if again.disagreements else played).report()
-        )
-        if len(reports) == 5:
-            break
-    print(
-        f"{len(seeds)} scripts, {steps} steps, {time.monotonic() - started:.0f} s, "
-        f"{len(unsteady)} only once in disagreement"
-    )
-    assert reports == [], "\n\n".join(reports)
-    assert len(unsteady) <= 1 + len(seeds) // 100, "\n\n".join(unsteady)
+    seeds = seeds_of(40)
+    check(seeds, lambda seed, token: play(seed, LENGTH, token, *sides, INTENDED))
     if len(MOVES.seen) > 50:  # fewer may go either way, because the brokers start from other owners
         assert sum(seen.ours - seen.theirs for seen in MOVES.seen) < 0, [
             seen.line() for seen in MOVES.seen
@@ -139,19 +99,7 @@ def test_a_guard_that_is_switched_off_is_found(
     monkeypatch.setattr(
         state if guard == "may_commit" else fencing, guard, lambda *asked: answers.get(guard, True)
     )
-    reports = (play(seed, LENGTH, guard, *sides, INTENDED) for seed in range(SCRIPTS))
-    report = next((played.report() for played in reports if played.disagreements), "")
-    print(report)
-    assert "the brokers disagree after" in report
-
-
-def test_every_intended_difference_is_told_to_users() -> None:
-    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [
-        name
-        for name in [row.name for row in INTENDED] + [row[0] for row in ODDITIES]
-        if name not in documented
-    ] == []
+    check_found(guard, lambda seed, token: play(seed, LENGTH, token, *sides, INTENDED))
 
 
 def test_a_member_silent_for_6_s_or_slow_for_1_s_is_removed_on_both_brokers(
@@ -186,56 +134,6 @@ def test_a_member_silent_for_6_s_or_slow_for_1_s_is_removed_on_both_brokers(
     assert both(sides, ListGroups(states=("empty",)))["groups"] == {
         group: ("consumer", "Empty", "consumer")
     }
-
-
-PATIENT: dict[str, Any] = ALIKE | {
-    "group.consumer.session.timeout.ms": 45_000,
-    "group.consumer.assignment.interval.ms": 0,
-}
-"""A start takes a foreign broker some seconds, in which no session shall run out. A heartbeat that
-needs a new target computes it.
-"""
-
-
-def test_groups_are_the_same_after_both_brokers_have_started_again(
-    jars: Path, tmp_path: Path
-) -> None:
-    settings = {name: str(value) for name, value in PATIENT.items()}
-    with RealKafka(jars, tmp_path / "kafka", settings) as kafka:
-        broker = EmbeddedBroker(tmp_path / "apportion", **PATIENT)
-        sides = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
-        for side in sides:
-            side.prepare()
-        make_pool(*sides)
-        views = {}
-        for seed in (seed for seed in range(60) if seed % 4 < 3):
-            played = play(seed, 20, "restart", *sides, INTENDED)
-            assert played.disagreements == []
-            if not played.has_parted:
-                views[f"group-{seed}-restart"] = [side.views for side in sides]
-        kafka.kill()
-        broker.close()
-        kafka.start()
-        with EmbeddedBroker(tmp_path / "apportion", **PATIENT) as again:
-            sides[0].bootstrap = again.bootstrap
-            for side in sides:
-                side.close()
-                side.prepare()
-            for group, known_views in views.items():
-                sides[0].views, sides[1].views = known_views
-                go_on(sides, group)
-            for side in sides:
-                side.close()
-
-
-def go_on(sides: tuple[Side, Side], group: str) -> None:
-    """The group is what it was on both brokers, and its members go on alike."""
-    both(sides, Describe((group,)))
-    both(sides, Fetch(group, version=8))
-    for (where, letter), view in sorted(sides[1].views.items()):
-        if where == group:
-            both(sides, Beat(group, letter, view.epoch, owned=TOLD, instance=view.instance))
-    both(sides, Describe((group,)))
 
 
 def both(sides: tuple[Side, Side], step: Step) -> Plain:

@@ -3,49 +3,21 @@ read by us.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Instant
-from apportion.testing.kafka import RealKafka
 from apportion.topics import Topics
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
-from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.records.groups import ConsumerGroupRegularExpressionKey
-from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
 from tests.kafka.test_migration_on_both import records_of
+from tests.messages import request
 
 PATIENCE_S = 30
 INTERNAL = "__consumer_offsets"
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with side_by_side(kafka) as both:
-        yield both
-
-
-@pytest.fixture
-def group(request: pytest.FixtureRequest) -> str:
-    return f"{request.node.name}-{time.time_ns()}"
-
-
-def topic_id_of(side: Side, name: str) -> bytes:
-    """The id of a topic, as Metadata says it."""
-    asked = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
-    (topic,) = side.call(asked, 12).topics
-    return bytes(topic.topic_id)
 
 
 class Group:
@@ -55,9 +27,10 @@ class Group:
         self.side, self.group_id = side, group_id
         # The scripts of differential/ know no other topics than their own.
         self.names = {topic_id: name for name, topic_id in side.topic_ids.items()}
-        self.names |= {topic_id_of(side, INTERNAL): INTERNAL}
+        (internal,) = side.call(request("Metadata", topics=[{"name": INTERNAL}]), 12).topics
+        self.names |= {bytes(internal.topic_id): INTERNAL}
         self.epochs: dict[str, int] = {}
-        self.owned: dict[str, tuple[TopicPartitions, ...]] = {}
+        self.owned: dict[str, list[dict[str, Any]]] = {}
 
     def ask(self, name: str, epoch: int, **facts: Any) -> Any:
         """The answer to a heartbeat of that member at that epoch."""
@@ -67,10 +40,8 @@ class Group:
                 "subscribed_topic_names": (),
                 "topic_partitions": (),
             } | facts
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self.group_id, member_id=name, member_epoch=epoch, **facts
-        )
-        return self.side.call(request, 1)
+        facts |= {"group_id": self.group_id, "member_id": name, "member_epoch": epoch}
+        return self.side.call(request("ConsumerGroupHeartbeat", **facts), 1)
 
     def beat(self, name: str, **facts: Any) -> tuple[int, dict[str, int]]:
         """The member's epoch after a heartbeat, and how many partitions it has of each topic."""
@@ -78,16 +49,16 @@ class Group:
         assert answer.error_code == Code.NONE, answer
         self.epochs[name] = answer.member_epoch
         if answer.assignment is not None:
-            self.owned[name] = tuple(
-                TopicPartitions(topic_id=part.topic_id, partitions=part.partitions)
+            self.owned[name] = [
+                {"topic_id": part.topic_id, "partitions": part.partitions}
                 for part in answer.assignment.topic_partitions
-            )
+            ]
         return self.seen(name)
 
     def seen(self, name: str) -> tuple[int, dict[str, int]]:
         """The same as of its last heartbeat."""
         return self.epochs[name], {
-            self.names[part.topic_id]: len(part.partitions) for part in self.owned[name]
+            self.names[part["topic_id"]]: len(part["partitions"]) for part in self.owned[name]
         }
 
     def until(self, holds: Callable[[], bool]) -> float:
@@ -122,8 +93,8 @@ class Group:
 
     def described(self) -> Any:
         """The group's description."""
-        request = ConsumerGroupDescribeRequest(group_ids=(self.group_id,))
-        (described,) = self.side.call(request, 1).groups
+        asked = request("ConsumerGroupDescribe", group_ids=(self.group_id,))
+        (described,) = self.side.call(asked, 1).groups
         return described
 
 

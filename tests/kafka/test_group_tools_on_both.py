@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,7 +18,7 @@ import apportion
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of, java_program
+from apportion.testing.kafka import RealKafka
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.fields import replaced
@@ -26,6 +26,7 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupReques
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from tests.client import changes
 from tests.kafka.conftest import until
+from tests.kafka.java import tool_command
 
 GROUPS = "org.apache.kafka.tools.GroupsCommand"
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -147,20 +148,13 @@ def enter_two_members(stack: ExitStack, bootstrap: str, group: str, protocol: An
 
 
 @pytest.fixture(scope="module")
-def both(brokers: tuple[str, str], lane_missing: Callable[[str], NoReturn]) -> Both:
+def both(brokers: tuple[str, str], tools: Path) -> Both:
     """`both(tool, *arguments)` gives what a tool prints for both brokers, which is the same."""
-    try:
-        jars = jars_of(Path(__file__).with_name("pom-tools.xml"))
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
 
     def run(tool: str, *arguments: str) -> Printed:
         running = [
             subprocess.Popen(
-                [
-                    *(java_program(), *JVM_OPTIONS, "-cp", f"{jars.resolve()}/*", tool),
-                    *("--bootstrap-server", bootstrap, *arguments),
-                ],
+                tool_command(tools, tool, "--bootstrap-server", bootstrap, *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -2,33 +2,21 @@
 docs/differences.md.
 """
 
-import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from apportion.testing.kafka import RealKafka
 from tests.kafka.conftest import until
 from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import assignment
 from tests.kafka.differential.classic_clients import subscription
 from tests.kafka.differential.classic_play import exchange
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Leave, Pulse, Sync
-from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe, Step
 
-DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 ALIKE = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with side_by_side(kafka, **ALIKE) as both:
-        yield both
 
 
 def codes(sides: tuple[Side, Side], step: Step) -> tuple[int, int]:
@@ -117,19 +105,18 @@ def test_version_0_has_the_session_timeout_for_a_rebalance(
     assert codes(sides, Sync(group, "a", 1, (("a1", b"x"),), version=0)) == (0, 0)
 
 
-def upgraded(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> tuple[int, int]:
-    """What a joiner of the consumer protocol is told by both brokers in a group whose two members
-    were given that.
-    """
+def assigned(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> None:
+    """A classic group has two members, which were given that."""
     for letter in "aba":
-        exchange(
-            sides,
-            classic(
-                group, letter, member_id=None if letter == "a" and letter in sides[0].lines else ""
-            ),
-        )
+        is_again = letter == "a" and letter in sides[0].lines
+        exchange(sides, classic(group, letter, member_id=None if is_again else ""))
     exchange(sides, Sync(group, "b", 2, version=2))
     exchange(sides, Sync(group, "a", 2, (("a1", one), ("b1", other)), version=2))
+
+
+def upgraded(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> tuple[int, int]:
+    """What a joiner of the consumer protocol is told by both brokers in such a group."""
+    assigned(sides, group, one, other)
     return codes(sides, modern(group, "m"))
 
 
@@ -173,16 +160,7 @@ def a_partition_that_is_not_there(sides: tuple[Side, Side], group: str) -> None:
 
 
 def a_partition_that_is_not_there_by_range(sides: tuple[Side, Side], group: str) -> None:
-    for letter in "aba":
-        exchange(
-            sides,
-            classic(
-                group, letter, member_id=None if letter == "a" and letter in sides[0].lines else ""
-            ),
-        )
-    exchange(sides, Sync(group, "b", 2, version=2))
-    given = (("a1", assignment("twelve", 0, 99)), ("b1", assignment("twelve", 3)))
-    exchange(sides, Sync(group, "a", 2, given, version=2))
+    assigned(sides, group, assignment("twelve", 0, 99), assignment("twelve", 3))
     assert codes(sides, modern(group, "m", assignor="range")) == (0, 0)
     ours, theirs = (
         side.play(Describe((group,)))[group]["members"]["a1"]["assignment"] for side in sides
@@ -267,8 +245,3 @@ def test_leaving_twice_in_one_request_is_answered_alike(
         ),
     )
     assert ours == theirs
-
-
-def test_every_oddity_is_told_to_users() -> None:
-    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [name for name in ODDITIES if name not in documented] == []

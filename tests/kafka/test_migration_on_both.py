@@ -2,243 +2,95 @@
 Kafka's records, read by us.
 """
 
-import threading
-import time
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import confluent_kafka as ck
-import pytest
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard
-from apportion.errors import Code
 from apportion.machine import Instant
-from apportion.testing.kafka import RealKafka
 from apportion.topics import Topic, Topics
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from apportion.wire.records import consumer_serde
 from apportion.wire.records.codec import decode_key, decode_value
-from apportion.wire.records.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    ConsumerProtocolTopicPartition,
-)
-from tests.kafka.differential.compare import side_by_side
+from tests.kafka.conftest import until
+from tests.kafka.differential.author import FOREVER_MS
+from tests.kafka.differential.classic_author import assignment
+from tests.kafka.differential.classic_clients import places_of, subscription
+from tests.kafka.differential.classic_play import answered, exchange
+from tests.kafka.differential.classic_steps import DescribeClassic, Join, Sync
 from tests.kafka.differential.side import Side
+from tests.kafka.differential.steps import EMPTY, Beat, Describe
 
+ALIKE = {"group.initial.rebalance.delay.ms": 0}
 TOPIC, PARTITIONS = "twelve", 12
 STICKY = "cooperative-sticky"
+WANTS = ((STICKY, subscription((TOPIC,))),)
+ALL = frozenset((TOPIC, index) for index in range(PARTITIONS))
+OWNS = ((STICKY, subscription((TOPIC,), ALL)),)
+SPOKEN: dict[str, Any] = {"kind": "consumer", "protocol": STICKY}
+Sides = tuple[Side, Side]
 
 
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[dict[str, Side]]:
-    """Our broker and the real one, by name."""
-    with side_by_side(kafka) as both:
-        yield {side.name: side for side in both}
+def beat(group: str, letter: str, instance: str | None = None) -> Beat:
+    """The first heartbeat of a member of the consumer protocol."""
+    fields: dict[str, Any] = {"topics": (TOPIC,), "rebalance_ms": FOREVER_MS, "member_id": letter}
+    return Beat(group, letter, 0, owned=EMPTY, instance=instance, **fields)
 
 
-@pytest.fixture
-def group(request: pytest.FixtureRequest) -> str:
-    return f"{request.node.name}-{time.time_ns()}"
+def alone(sides: Sides, group: str) -> None:
+    """A classic member has everything."""
+    answered(sides, Join(group, "a", WANTS, version=3, member_id=""))
+    shares = (("a1", assignment(TOPIC, *range(PARTITIONS))),)
+    answers = answered(sides, Sync(group, "a", 1, shares, **SPOKEN))
+    assert [len(places_of(each["assignment"])) for each in answers] == [PARTITIONS] * 2
 
 
-def parts(indexes: Sequence[int]) -> tuple[ConsumerProtocolTopicPartition, ...]:
-    return (
-        (ConsumerProtocolTopicPartition(topic=TOPIC, partitions=tuple(indexes)),) if indexes else ()
-    )
-
-
-def join(
-    side: Side,
-    group: str,
-    member_id: str,
-    owned: Sequence[int] = (),
-    generation: int = -1,
-    instance_id: str | None = None,
-) -> Any:
-    subscription = ConsumerProtocolSubscription(
-        topics=(TOPIC,), owned_partitions=parts(owned), generation_id=generation
-    )
-    request = JoinGroupRequest(
-        group_id=group,
-        session_timeout_ms=30_000,
-        rebalance_timeout_ms=30_000,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        protocol_type="consumer",
-        protocols=(
-            JoinGroupRequestProtocol(name=STICKY, metadata=consumer_serde.encode(subscription)),
-        ),
-    )
-    return side.call(request, 9)
-
-
-def sync(
-    side: Side, group: str, joined: JoinGroupResponse, given: dict[str, range] | None = None
-) -> tuple[Code, list[int]]:
-    """The code, and the partitions that the member is told."""
-    blobs = {
-        who: consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts(its)))
-        for who, its in (given or {}).items()
-    }
-    request = SyncGroupRequest(
-        group_id=group,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        protocol_type="consumer",
-        protocol_name=STICKY,
-        assignments=tuple(
-            SyncGroupRequestAssignment(member_id=who, assignment=blob)
-            for who, blob in blobs.items()
-        ),
-    )
-    answer = side.call(request, 5)
-    return Code(answer.error_code), indexes_of(answer.assignment)
-
-
-def indexes_of(assignment: bytes) -> list[int]:
-    """The partitions in an assignment; none in one that is empty."""
-    if not assignment:
-        return []
-    _, assigned = consumer_serde.decode(ConsumerProtocolAssignment, assignment)
-    return sorted(index for part in assigned.assigned_partitions for index in part.partitions)
-
-
-def beat(
-    side: Side,
-    group: str,
-    member_id: str,
-    epoch: int,
-    owned: Sequence[int] = (),
-    instance_id: str | None = None,
-) -> tuple[int, list[int] | None]:
-    """The epoch, and the partitions that the member is told; None for: as before."""
-    parts = (
-        (TopicPartitions(topic_id=side.topic_id(TOPIC), partitions=tuple(owned)),) if owned else ()
-    )
-    first: dict[str, Any] = (
-        {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": (TOPIC,)} if epoch == 0 else {}
-    )
-    request = ConsumerGroupHeartbeatRequest(
-        group_id=group,
-        member_id=member_id,
-        member_epoch=epoch,
-        instance_id=instance_id,
-        topic_partitions=parts,
-        **first,
-    )
-    answer = side.call(request, 1)
-    assert answer.error_code == Code.NONE, answer
-    assigned = answer.assignment
-    return answer.member_epoch, assigned and sorted(
-        index for part in assigned.topic_partitions for index in part.partitions
-    )
-
-
-def prepare(side: Side, group: str) -> None:
-    """The group's coordinator has heard of the topic, and nobody is in the group."""
-    is_known = False
-    while not is_known:
-        _, assigned = beat(side, group, "w", 0)
-        is_known = assigned == list(range(PARTITIONS))
-        beat(side, group, "w", -1)
-
-
-def alone(side: Side, group: str) -> Any:
-    """A classic member that has everything."""
-    prepare(side, group)
-    who = join(side, group, "")
-    joined = join(side, group, who.member_id)
-    assert sync(side, group, joined, {joined.member_id: range(PARTITIONS)}) == (
-        Code.NONE,
-        list(range(PARTITIONS)),
-    )
-    return joined
-
-
-@pytest.mark.parametrize(("name", "is_given"), [("Kafka", True), ("apportion", False)])
-def test_a_joiner_is_given_what_a_member_has_not_heard_to_be_taken_from_it(
-    sides: dict[str, Side], group: str, name: str, is_given: bool
+def test_kafka_hands_out_what_its_owner_has_not_heard_to_be_revoked_and_we_do_not(
+    sides: Sides, group: str
 ) -> None:
-    side = sides[name]
-    a = alone(side, group)
-    answers = []
-    beside = Side(name, side.bootstrap)
-    b_id = join(side, group, "").member_id
-    waiting = threading.Thread(target=lambda: answers.append(join(beside, group, b_id)))
-    waiting.start()
-    a = join(side, group, a.member_id, range(PARTITIONS), a.generation_id)
-    waiting.join(30)
-    beside.close()
-    assert (a.leader, [answer.generation_id for answer in answers]) == (
-        a.member_id,
-        [a.generation_id],
-    )
-    # an answer that `a` does not hear: it goes on with twelve
-    assert sync(side, group, a, {a.member_id: range(6)})[0] == Code.NONE
-    _, assigned = beat(side, group, "c", 0)
-    assert bool(assigned) == is_given
+    alone(sides, group)
+    exchange(sides, Join(group, "b", WANTS, version=3, member_id=""))
+    leaders = [each["leader"] for each in answered(sides, Join(group, "a", OWNS, version=3))]
+    assert leaders == ["a1", "a1"]
+    # An answer that `a` does not hear: it goes on with twelve.
+    half = (("a1", assignment(TOPIC, *range(6))),)
+    assert [each["code"] for each in answered(sides, Sync(group, "a", 2, half, **SPOKEN))] == [0, 0]
+    answers = answered(sides, beat(group, "c"))
+    assert [bool(each["assignment"]) for each in answers] == [False, True]
 
 
-@pytest.mark.parametrize(("name", "is_given"), [("Kafka", True), ("apportion", False)])
 def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_return(
-    sides: dict[str, Side], group: str, name: str, is_given: bool
+    sides: Sides, group: str
 ) -> None:
-    side = sides[name]
-    prepare(side, group)
-    beat(side, group, "s", 0, instance_id="i1")
-    waiting = join(side, group, "k")  # its share is still in the hands of `s`
-    assert (waiting.error_code, sync(side, group, waiting)) == (Code.NONE, (Code.NONE, []))
-    beside = Side(name, side.bootstrap)
-    back = threading.Thread(target=lambda: join(beside, group, "", instance_id="i1"))
-    back.start()
-    for _ in range(10_000):  # until the group has become a classic one
-        code, assigned = sync(side, group, waiting)
-        if code is not Code.NONE or assigned:
-            break
-    assert (code, bool(assigned)) == (
-        (Code.NONE, True) if is_given else (Code.REBALANCE_IN_PROGRESS, False)
-    )
-    if not is_given:
-        join(side, group, "k", (), waiting.generation_id)
-    back.join(30)
-    beside.close()
+    exchange(sides, beat(group, "s", instance="i1"))
+    joined = answered(sides, Join(group, "k", WANTS, member_id="k"))
+    # Its share is still in the hands of `s`.
+    sync = Sync(group, "k", joined[0]["generation"], **SPOKEN)
+    assert [(each["code"], each["assignment"]) for each in answered(sides, sync)] == [(0, b"")] * 2
+    exchange(sides, Join(group, "b", WANTS, member_id="", instance="i1"))
+
+    def said() -> list[tuple[int, bool]]:
+        return [(each["code"], bool(each["assignment"])) for each in answered(sides, sync)]
+
+    until(lambda: said() == [(27, False), (0, True)])
 
 
-@pytest.mark.parametrize(("name", "size"), [("Kafka", 6), ("apportion", 12)])
 def test_a_downgrade_saves_targets_on_kafka_and_here_what_is_in_use(
-    sides: dict[str, Side], group: str, name: str, size: int
+    sides: Sides, group: str
 ) -> None:
-    side = sides[name]
-    a = alone(side, group)
-    beat(side, group, "c", 0)
-    (described,) = side.call(ConsumerGroupDescribeRequest(group_ids=(group,)), 1).groups
-    sizes = {
-        member.member_id: tuple(
-            sum(len(part.partitions) for part in assignment.topic_partitions)
-            for assignment in (member.assignment, member.target_assignment)
-        )
-        for member in described.members
-    }
-    assert sizes == {a.member_id: (12, 6), "c": (0, 6)}
-    beat(side, group, "c", -1)
-    (described,) = side.call(DescribeGroupsRequest(groups=(group,)), 6).groups
-    assert {
-        member.member_id: len(indexes_of(member.member_assignment)) for member in described.members
-    } == {a.member_id: size}
+    alone(sides, group)
+    exchange(sides, beat(group, "c"))
+    for described in answered(sides, Describe((group,))):
+        assert {
+            label: tuple(len(each[name].get(TOPIC, ())) for name in ("assignment", "target"))
+            for label, each in described[group]["members"].items()
+        } == {"a1": (12, 6), "c": (0, 6)}
+    exchange(sides, Beat(group, "c", -1))
+    saved = [each[group]["members"] for each in answered(sides, DescribeClassic((group,)))]
+    assert [
+        {label: len(places_of(each["assignment"])) for label, each in members.items()}
+        for members in saved
+    ] == [{"a1": 12}, {"a1": 6}]
 
 
 def records_of(bootstrap: str, group: str) -> list[CoordinatorRecord]:
@@ -279,31 +131,27 @@ def read_by_us(side: Side, group: str) -> Any:
     return shard.ledger.groups[group]
 
 
-def test_kafkas_records_of_a_migrating_group_are_read(sides: dict[str, Side], group: str) -> None:
-    side = sides["Kafka"]
-    a = alone(side, group)
-    epoch, _ = beat(side, group, "c", 0)
-    (described,) = side.call(ConsumerGroupDescribeRequest(group_ids=(group,)), 1).groups
-    read = read_by_us(side, group)
-    assert (
-        (read.saved.epoch, read.saved.assignment_epoch)
-        == (described.group_epoch, described.assignment_epoch)
-        == (epoch, epoch)
-    )
-    members = {each.member_id: (each.member_epoch, each.member_type) for each in described.members}
+def test_kafkas_records_of_a_migrating_group_are_read(sides: Sides, group: str) -> None:
+    alone(sides, group)
+    _, epoch = (each["epoch"] for each in answered(sides, beat(group, "c")))
+    kafka = sides[1]
+    described = kafka.play(Describe((group,)))[group]
+    read = read_by_us(kafka, group)
+    assert (read.saved.epoch, read.saved.assignment_epoch) == (epoch, epoch)
+    assert (described["epoch"], described["assignment epoch"]) == (epoch, epoch)
     assert {
-        each.member_id: (each.epoch, int(not each.is_classic))
+        kafka.who(each.member_id): (each.epoch, int(not each.is_classic))
         for each in read.saved.members.values()
-    } == members
+    } == {label: (each["epoch"], each["type"]) for label, each in described["members"].items()}
     held = read.saved.owners.owned(read.saved.units)
     assert held == dict.fromkeys(
-        ((side.topic_id(TOPIC), index) for index in range(PARTITIONS)), a.member_id
+        ((kafka.topic_id(TOPIC), index) for index in range(PARTITIONS)), kafka.ids["a1"]
     )
 
-    beat(side, group, "c", -1)
-    read = read_by_us(side, group)
+    exchange(sides, Beat(group, "c", -1))
+    read = read_by_us(kafka, group)
     assert (read.type_name, read.live.generation, list(read.live.members)) == (
         "classic",
         epoch,
-        [a.member_id],
+        [kafka.ids["a1"]],
     )

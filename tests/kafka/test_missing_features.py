@@ -3,19 +3,11 @@ no setting more or less.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from apportion.client.connection import BrokerConnection
-from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import RealKafka
-from apportion.wire.messages.api_versions import ApiVersionsRequest
-from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.kafka.differential.side import Side
 from tests.kafka.own_apis import OWN_KEYS
+from tests.messages import request
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -49,55 +41,21 @@ def named(heading: str) -> set[str]:
     return set(names)
 
 
-class Side:
-    """One broker that is asked what it has."""
-
-    def __init__(self, bootstrap: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self._connection = BrokerConnection(host, int(port), "not there", 30_000)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def call(self, request: Any, version: int) -> Any:
-        return self._connection.call(request, timeout_ms=30_000, version=version)
-
-    def apis(self) -> set[int]:
-        """The keys of the APIs that the broker advertises."""
-        hello = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-        return {each.api_key for each in self.call(hello, 4).api_keys}
-
-    def settings(self, kind: int, name: str) -> set[str]:
-        """The names of all settings of a resource, but for those that the broker itself does not
-        know.
-        """
-        resource = DescribeConfigsResource(
-            resource_type=kind, resource_name=name, configuration_keys=None
-        )
-        [result] = self.call(DescribeConfigsRequest(resources=(resource,)), 4).results
-        return {each.name for each in result.configs if not each.name.startswith(OURS_ALONE)}
+def apis(side: Side) -> set[int]:
+    """The keys of the APIs that the broker advertises."""
+    hello = request("ApiVersions", client_software_name="test", client_software_version="1")
+    return {each.api_key for each in side.call(hello, 4).api_keys}
 
 
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one, each with a topic."""
-    with EmbeddedBroker() as broker:
-        both = Side(broker.bootstrap), Side(kafka.bootstrap)
-        for side in both:
-            topic = CreatableTopic(name="settings", num_partitions=1, replication_factor=1)
-            assert (
-                side.call(CreateTopicsRequest(topics=(topic,), timeout_ms=30_000), 7)
-                .topics[0]
-                .error_code
-                == 0
-            )
-        yield both
-        for side in both:
-            side.close()
+def settings(side: Side, kind: int, name: str) -> set[str]:
+    """The names of all settings of a resource, but for those that Kafka does not know."""
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+    [result] = side.call(request("DescribeConfigs", resources=[resource]), 4).results
+    return {each.name for each in result.configs if not each.name.startswith(OURS_ALONE)}
 
 
 def test_every_api_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
-    ours, theirs = (side.apis() for side in sides)
+    ours, theirs = map(apis, sides)
     listed = [
         int(key) for key in re.findall(r"`\w+`\s+\((\d+)\)", section("## APIs that are not there"))
     ]
@@ -106,18 +64,18 @@ def test_every_api_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
 
 
 def test_every_setting_of_the_broker_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
-    ours, theirs = (side.settings(BROKER, "1") for side in sides)
+    ours, theirs = (settings(side, BROKER, "1") for side in sides)
     theirs -= UNKNOWN
     assert named("### Of the broker") == theirs - ours
     assert ours - theirs == INTERNAL
 
 
 def test_every_setting_of_a_topic_is_there(sides: tuple[Side, Side]) -> None:
-    ours, theirs = (side.settings(TOPIC, "settings") for side in sides)
+    ours, theirs = (settings(side, TOPIC, "one") for side in sides)
     assert (ours, named("### Of a topic")) == (theirs, set())
 
 
 def test_every_setting_of_a_group_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
-    ours, theirs = (side.settings(GROUP, "any") for side in sides)
+    ours, theirs = (settings(side, GROUP, "any") for side in sides)
     assert named("### Of a group") == theirs - ours
     assert ours <= theirs

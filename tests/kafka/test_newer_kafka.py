@@ -1,7 +1,5 @@
 """What a newer Apache Kafka does than that of the other tests, and ours does too: the scripts of
 `test_differential.py`, without the differences that are gone there.
-
-`APPORTION_DIFFERENTIAL_SEED`, `_SCRIPTS` and `_FIRST` are those of that module.
 """
 
 import socket
@@ -14,10 +12,11 @@ import pytest
 
 from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
 from tests.kafka.differential.compare import Difference, Intended, differences, play, side_by_side
+from tests.kafka.differential.fleet import LENGTH, check, seeds_of
 from tests.kafka.differential.intended import EMPTIED, INTENDED, JOIN, VOTES
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Beat, Describe, Settle, Step
-from tests.kafka.test_differential import ALIKE, FIRST, LENGTH, ONE_SEED, SCRIPTS
+from tests.kafka.test_differential import ALIKE
 
 
 def is_a_tie(seen: Difference) -> bool:
@@ -57,19 +56,7 @@ def sides(
 
 
 def test_both_brokers_say_the_same_at_every_step(sides: tuple[Side, Side]) -> None:
-    seeds = range(FIRST, FIRST + SCRIPTS // 3) if ONE_SEED is None else [int(ONE_SEED)]
-    reports: list[str] = []
-    started, steps = time.monotonic(), 0
-    for seed in seeds:
-        for _ in range(2):  # as there: a session may have run out on a slow machine
-            played = play(seed, LENGTH, f"{time.time_ns()}", *sides, NEWER)
-            steps += len(played.script)
-            if not played.disagreements:
-                break
-        else:
-            reports.append(played.report())
-    print(f"{len(seeds)} scripts, {steps} steps, {time.monotonic() - started:.0f} s")
-    assert reports == [], "\n\n".join(reports)
+    check(seeds_of(13, 3), lambda seed, token: play(seed, LENGTH, token, *sides, NEWER))
 
 
 VOTER: dict[str, Any] = JOIN | {"topics": ("six", "three")}

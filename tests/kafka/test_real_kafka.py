@@ -2,6 +2,7 @@
 ours.
 """
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -76,24 +77,12 @@ def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(
     ] == []
 
 
-def test_a_killed_broker_comes_back_with_what_it_had(jars: Path, tmp_path: Path) -> None:
-    with RealKafka(jars, tmp_path) as broker:
-        before = broker.bootstrap
-        admin = AdminClient({"bootstrap.servers": before})
-        admin.create_topics([NewTopic("kept", 2, 1)])["kept"].result(30)
-        broker.kill()
-        broker.start()
-        topics = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).topics
-        assert (broker.bootstrap, len(topics["kept"].partitions)) == (before, 2)
-
-
 def test_records_of_any_age_stay_unless_their_topic_says_otherwise(
-    jars: Path, tmp_path: Path
+    standing: Callable[[str], RealKafka],
 ) -> None:
-    settings = {"log.retention.check.interval.ms": "50", "log.initial.task.delay.ms": "50"}
-    with RealKafka(jars, tmp_path, settings) as broker, closing(Cluster(broker.bootstrap)) as us:
-        kept = us.create_topic("kept", 1)
-        aged = us.create_topic("aged", 1, config={"retention.ms": "1"})
+    with closing(Cluster(standing("expiring").bootstrap)) as us:
+        kept = us.create_topic("of-any-age", 1)
+        aged = us.create_topic("of-1-ms", 1, config={"retention.ms": "1"})
         (old,), (gone,) = partitions_of(kept), partitions_of(aged)
         batch = encode_batch([(None, b"of 1970", ())], timestamp_ms=1)
         us.produce(old, batch)
@@ -104,12 +93,9 @@ def test_records_of_any_age_stay_unless_their_topic_says_otherwise(
         assert us.list_offsets([old], EARLIEST)[old] == 0
 
 
-def test_a_broker_starts_in_a_directory_that_is_named_from_here(
+def test_a_directory_is_named_from_here_and_not_from_that_of_kafkas_process(
     jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with RealKafka(jars, Path("kafka")) as broker:
-        assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(
-            timeout=30
-        ).brokers.keys() == {1}
-    assert (tmp_path / "kafka" / "kafka.log").is_file()
+    broker = RealKafka(jars, Path("kafka"))
+    assert (broker.directory, broker.log) == (tmp_path / "kafka", tmp_path / "kafka" / "kafka.log")

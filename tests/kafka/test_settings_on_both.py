@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from apportion.client.connection import BrokerConnection
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import RealKafka
-from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
-from apportion.wire.messages.list_config_resources import ListConfigResourcesRequest
 from apportion.wire.table import api_of
+from tests.kafka.differential.side import Side
+from tests.kafka.differential.steps import MakeTopic
+from tests.kafka.secured import Secured
+from tests.messages import request
 from tests.node.config_requests import (
     INTERVAL,
     SESSION,
@@ -106,7 +105,7 @@ GROUPS = [
         validate_only=True,
     ),
     incremental(),
-    ListConfigResourcesRequest(resource_types=(GROUP,)),
+    request("ListConfigResources", resource_types=(GROUP,)),
     whole(("group", "g", ((SESSION, "9000"),))),
     of_group("g"),
     whole(("group", "g", ((SESSION, None),))),
@@ -118,9 +117,9 @@ GROUPS = [
     whole(("group", "g", ())),
     whole(),
     of_group("g"),
-    ListConfigResourcesRequest(resource_types=(GROUP, TOPIC, BROKER)),
-    *(ListConfigResourcesRequest(resource_types=(kind,)) for kind in (0, 2, 4, 16, 32, 99)),
-    ListConfigResourcesRequest(resource_types=(GROUP, 99)),
+    request("ListConfigResources", resource_types=(GROUP, TOPIC, BROKER)),
+    *(request("ListConfigResources", resource_types=(kind,)) for kind in (0, 2, 4, 16, 32, 99)),
+    request("ListConfigResources", resource_types=(GROUP, 99)),
 ]
 TOPICS = [
     set_topic(retention_ms="60000", segment_ms="5000", max_message_bytes="5000"),
@@ -261,55 +260,45 @@ def is_read_only(name: str) -> bool:
     return name in READ_ONLY_HERE or name.startswith(("ssl.", "sasl."))
 
 
-class Side:
-    """One broker that is asked."""
+def call(side: Side, asked: Any) -> Any:
+    """The answer in the newest version."""
+    return side.call(asked, api_of(type(asked)).versions[-1])
 
-    def __init__(self, bootstrap: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self._connection = BrokerConnection(host, int(port), "settings", 30_000)
 
-    def close(self) -> None:
-        self._connection.close()
-
-    def call(self, request: Any) -> Any:
-        version = api_of(type(request)).versions[-1]
-        return self._connection.call(request, timeout_ms=30_000, version=version)
-
-    def shown(self, request: Any) -> Any:
-        """The answer as a plain value, without what one side alone can have."""
-        answer = self.call(request)
-        if hasattr(answer, "responses"):
-            return codes(answer)
-        if hasattr(answer, "config_resources"):
-            names = listed(answer)
-            return names if isinstance(names, int) else sorted(names)
-        return told(answer)
+def shown(side: Side, asked: Any) -> Any:
+    """The answer as a plain value, without what one side alone can have."""
+    answer = call(side, asked)
+    if hasattr(answer, "responses"):
+        return codes(answer)
+    if hasattr(answer, "config_resources"):
+        names = listed(answer)
+        return names if isinstance(names, int) else sorted(names)
+    return told(answer)
 
 
 @pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker, with the settings of the real one, and that."""
+def sides(secured: Secured) -> Iterator[tuple[Side, Side]]:
+    """Our broker, with the settings of the real one, and one whose settings may be altered."""
     with EmbeddedBroker(
         group_consumer_session_timeout_ms=6_000,
         group_consumer_heartbeat_interval_ms=1_000,
         log_retention_ms=-1,
     ) as broker:
-        both = Side(broker.bootstrap), Side(kafka.bootstrap)
-        topic = CreatableTopic(name=TOPIC_NAME, num_partitions=1, replication_factor=1)
+        both = Side("apportion", broker.bootstrap), Side("Kafka", secured.broker.bootstrap)
         for side in both:
-            side.call(CreateTopicsRequest(topics=(topic,), timeout_ms=30_000))
-            side.call(FindCoordinatorRequest(coordinator_keys=("g",)))
+            side.play(MakeTopic(TOPIC_NAME, 1))
+            call(side, request("FindCoordinator", coordinator_keys=("g",)))
         yield both
         for side in both:
             side.close()
 
 
-def until_equal(sides: tuple[Side, Side], request: Any) -> tuple[Any, Any]:
+def until_equal(sides: tuple[Side, Side], asked: Any) -> tuple[Any, Any]:
     """Both answers; a real Kafka's may come to know of an alteration a little later."""
-    ours = sides[0].shown(request)
+    ours = shown(sides[0], asked)
     end = time.monotonic() + WITHIN_S
-    while (theirs := comparable(sides[1].shown(request))) != comparable(ours):
-        if hasattr(request, "validate_only") or time.monotonic() > end:
+    while (theirs := comparable(shown(sides[1], asked))) != comparable(ours):
+        if hasattr(asked, "validate_only") or time.monotonic() > end:
             break
         time.sleep(0.05)
     return comparable(ours), theirs
@@ -336,21 +325,21 @@ def test_settings_are_altered_described_and_listed_alike(
     sides: tuple[Side, Side], script: list[Any]
 ) -> None:
     disagreements = []
-    for number, request in enumerate(script):
-        ours, theirs = until_equal(sides, request)
+    for number, asked in enumerate(script):
+        ours, theirs = until_equal(sides, asked)
         if ours != theirs:
-            disagreements.append((number, request, ours, theirs))
+            disagreements.append((number, asked, ours, theirs))
     assert disagreements == []
 
 
 @pytest.mark.parametrize("row", sorted(DIFFERENT))
 def test_a_row_of_the_page_of_differences_is_true(sides: tuple[Side, Side], row: str) -> None:
-    request, ours, theirs = DIFFERENT[row]
-    assert [side.shown(request) for side in sides] == [ours, theirs]
+    asked, ours, theirs = DIFFERENT[row]
+    assert [shown(side, asked) for side in sides] == [ours, theirs]
     # Other tests see the same Kafka.
-    changed = request.resources[0]
+    changed = asked.resources[0]
     if Code.UNKNOWN_SERVER_ERROR not in theirs and changed.resource_type != BROKER_LOGGER:
-        sides[1].call(whole((changed.resource_type, changed.resource_name, ())))
+        call(sides[1], whole((changed.resource_type, changed.resource_name, ())))
 
 
 @pytest.mark.parametrize(
@@ -362,7 +351,7 @@ def test_types_of_settings_and_whether_they_can_be_altered_are_alike(
     ours, theirs = (
         {
             each.name: (each.config_type, each.read_only or is_read_only(each.name))
-            for each in side.call(describe(kind, name)).results[0].configs
+            for each in call(side, describe(kind, name)).results[0].configs
         }
         for side in sides
     )

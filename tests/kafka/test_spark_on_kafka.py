@@ -2,9 +2,9 @@
 by the classic protocol.
 """
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -20,9 +20,6 @@ __all__ = [
     "test_two_applications_share_a_topic_and_one_is_lost",
 ]
 
-_numbers = itertools.count()
-
-
 CLASSIC = {
     "kafka.group.protocol": "classic",
     "kafka.session.timeout.ms": "6000",
@@ -35,7 +32,9 @@ CLASSIC = {
 def pipeline(
     kafka: RealKafka, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Pipeline]:
-    made = Pipeline(tmp_path, kafka.bootstrap, f"spark-on-kafka-{next(_numbers)}", 4, request.param)
+    made = Pipeline(
+        tmp_path, kafka.bootstrap, f"spark-on-kafka-{uuid4().hex[:8]}", 4, request.param
+    )
     yield made
     made.close()
 

@@ -19,7 +19,8 @@ import pytest
 from apportion.streams.task_assignment.client_states import AssignmentConfigs, TaskAssignment
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.testing.kafka import KafkaMissing
-from tests.kafka.streams_assignors.task_oracle import QUICK_START, TaskOracle
+from tests.kafka.java import QUICK_START
+from tests.kafka.streams_assignors.task_oracle import TaskOracle
 from tests.kafka.streams_assignors.task_quality import apart, carries, rest, runs, unevenness
 from tests.streams.simulated_application import SimulatedApplication, any_company, changed
 

@@ -5,16 +5,14 @@ the same offsets.
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from random import Random
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
-from apportion.client.connection import BrokerConnection
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import KafkaMissing, RealKafka
+from apportion.testing.kafka import RealKafka
 from apportion.wire.batch import (
     HEADER_BYTES,
     Record,
@@ -24,24 +22,10 @@ from apportion.wire.batch import (
     read_header,
     split_batches,
 )
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from apportion.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from apportion.wire.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from apportion.wire.messages.produce import PartitionProduceResponse
+from tests.kafka.differential.side import Side
+from tests.kafka.differential.wrong import offsets_at
+from tests.messages import request
 from tests.node.topic_requests import claiming, from_crc
 
 NOW_MS = int(time.time() * 1000)
@@ -50,11 +34,6 @@ NOT_YET = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.LEADER_NOT_AVAILABLE, Code.NOT_
 YOUNGEST, EARLIEST, LATEST = -3, -2, -1
 WITHIN_S = 60
 LOOKS: dict[str, Any] = {"log.retention.check.interval.ms": "500"}
-KAFKAS = LOOKS | {  # a compacted topic loses old records by its cleaner
-    "log.initial.task.delay.ms": "500",
-    "log.cleaner.enable": "true",
-    "log.cleaner.backoff.ms": "500",
-}
 SMALL = {"segment.bytes": "1048576"}
 APPEND = {"message.timestamp.type": "LogAppendTime"}
 STORED = {
@@ -111,90 +90,63 @@ LEFT = {
 """Where each topic begins in the end."""
 
 
-class Side:
-    """One broker with a topic for each of these settings."""
+class TopicsSide(Side):
+    """One broker with topics that have settings."""
 
-    def __init__(self, bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self._connection = BrokerConnection(host, int(port), "settings", 30_000)
-        made = tuple(
-            CreatableTopic(
-                name=name,
-                num_partitions=1,
-                replication_factor=1,
-                configs=tuple(
-                    CreatableTopicConfig(name=key, value=value) for key, value in config.items()
-                ),
-            )
+    def create(self, topics: dict[str, dict[str, str]]) -> None:
+        """Make a topic for each of these settings."""
+        made = [
+            {
+                "name": name,
+                "num_partitions": 1,
+                "replication_factor": 1,
+                "configs": [{"name": key, "value": value} for key, value in config.items()],
+            }
             for name, config in topics.items()
-        )
-        answers = self.call(CreateTopicsRequest(topics=made, timeout_ms=30_000), 7).topics
+        ]
+        answers = self.call(request("CreateTopics", topics=made, timeout_ms=30_000), 7).topics
         assert [(each.name, each.error_code) for each in answers] == [(name, 0) for name in topics]
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def call(self, request: Any, version: int) -> Any:
-        return self._connection.call(request, timeout_ms=30_000, version=version)
 
     def produce(self, topic: str, batch: bytes) -> PartitionProduceResponse:
         """The answer for one batch, once the topic is there."""
-        data = TopicProduceData(
-            name=topic, partition_data=(PartitionProduceData(index=0, records=batch),)
-        )
-        answer: ProduceResponse
+        data = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
+        asked = request("Produce", acks=-1, timeout_ms=30_000, topic_data=data)
+        response: PartitionProduceResponse
         while True:
-            answer = self.call(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,)), 12)
-            response = answer.responses[0].partition_responses[0]
+            response = self.call(asked, 12).responses[0].partition_responses[0]
             if response.error_code not in NOT_YET:
                 return response
             time.sleep(0.05)
 
     def fetch(self, topic: str) -> list[memoryview]:
         """Every batch of the topic."""
-        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 24)
-        request = FetchRequest(
-            max_wait_ms=100,
-            min_bytes=1,
-            max_bytes=1 << 24,
-            topics=(FetchTopic(topic=topic, partitions=(partition,)),),
-        )
-        return list(split_batches(self.call(request, 12).responses[0].partitions[0].records))
+        part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 24}
+        topics = [{"topic": topic, "partitions": [part]}]
+        asked = request("Fetch", max_wait_ms=100, min_bytes=1, max_bytes=1 << 24, topics=topics)
+        return list(split_batches(self.call(asked, 12).responses[0].partitions[0].records))
 
     def listed(self, topic: str, when: int) -> tuple[int, int]:
         """Offset and timestamp."""
-        wanted = ListOffsetsTopic(
-            name=topic, partitions=(ListOffsetsPartition(partition_index=0, timestamp=when),)
-        )
-        [partition] = (
-            self.call(ListOffsetsRequest(replica_id=-1, topics=(wanted,)), 10).topics[0].partitions
-        )
+        asked = offsets_at(when, topic)(b"")
+        [partition] = self.call(asked, 10).topics[0].partitions
         assert partition.error_code == 0
         return partition.offset, partition.timestamp
 
 
 @pytest.fixture(scope="module")
-def sides(
-    jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
-) -> Iterator[list[Side]]:
+def sides(standing: Callable[[str], RealKafka]) -> Iterator[list[TopicsSide]]:
     """Our broker and a real one that look often for what has expired."""
-    try:
-        with (
-            RealKafka(jars, tmp_path_factory.mktemp("kafka"), KAFKAS) as kafka,
-            EmbeddedBroker(**LOOKS) as broker,
-        ):
-            both = [
-                Side(bootstrap, STORED | CLAIMED | BOUNDED | EXPIRING)
-                for bootstrap in (broker.bootstrap, kafka.bootstrap)
-            ]
-            yield both
-            for side in both:
-                side.close()
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
+    kafka = standing("expiring")
+    with EmbeddedBroker(**LOOKS) as broker:
+        both = [TopicsSide("apportion", broker.bootstrap), TopicsSide("Kafka", kafka.bootstrap)]
+        for side in both:
+            side.create(STORED | CLAIMED | BOUNDED | EXPIRING)
+        yield both
+        for side in both:
+            side.close()
 
 
-def stored(side: Side, topic: str) -> list[Any]:
+def stored(side: TopicsSide, topic: str) -> list[Any]:
     """What is stored of five batches, as plain values; a time that the broker gave is the word
     "append".
 
@@ -249,12 +201,12 @@ def stored(side: Side, topic: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("topic", sorted(STORED))
-def test_the_same_batches_are_stored(sides: list[Side], topic: str) -> None:
+def test_the_same_batches_are_stored(sides: list[TopicsSide], topic: str) -> None:
     ours, theirs = (stored(side, topic) for side in sides)
     assert ours == theirs
 
 
-def claimed(side: Side, topic: str) -> tuple[list[Any], list[tuple[int, list[Record]]]]:
+def claimed(side: TopicsSide, topic: str) -> tuple[list[Any], list[tuple[int, list[Record]]]]:
     """What becomes of batches whose headers speak of another time than their records, and of a
     record that cannot be read.
     """
@@ -288,12 +240,12 @@ def claimed(side: Side, topic: str) -> tuple[list[Any], list[tuple[int, list[Rec
 
 
 @pytest.mark.parametrize("topic", sorted(CLAIMED))
-def test_timestamps_of_batch_headers_count_alike(sides: list[Side], topic: str) -> None:
+def test_timestamps_of_batch_headers_count_alike(sides: list[TopicsSide], topic: str) -> None:
     ours, theirs = (claimed(side, topic) for side in sides)
     assert ours == theirs
 
 
-def bounded(side: Side, topic: str) -> list[tuple[int, int, int, int, tuple[Any, ...]]]:
+def bounded(side: TopicsSide, topic: str) -> list[tuple[int, int, int, int, tuple[Any, ...]]]:
     """What is said of batches around the bounds of the topic, in and out of compression."""
     results = []
     for size_bytes, codec, values in product(
@@ -311,12 +263,12 @@ def bounded(side: Side, topic: str) -> list[tuple[int, int, int, int, tuple[Any,
 
 
 @pytest.mark.parametrize("topic", sorted(BOUNDED))
-def test_the_same_batches_are_too_large(sides: list[Side], topic: str) -> None:
+def test_the_same_batches_are_too_large(sides: list[TopicsSide], topic: str) -> None:
     ours, theirs = (bounded(side, topic) for side in sides)
     assert ours == theirs
 
 
-def fill(side: Side) -> None:
+def fill(side: TopicsSide) -> None:
     """Every topic that may lose records has some."""
     old_ms = NOW_MS - 10 * 86_400_000
     for name in ("aged", "emptied", "compacted", "compacted-aged", "policyless", "appended-aged"):
@@ -337,7 +289,7 @@ def fill(side: Side) -> None:
         )
 
 
-def test_the_same_records_expire_after_3_s(sides: list[Side]) -> None:
+def test_the_same_records_expire_after_3_s(sides: list[TopicsSide]) -> None:
     for side in sides:
         fill(side)
     end = time.monotonic() + WITHIN_S

@@ -3,7 +3,7 @@
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,7 +11,8 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.spark.options.topic_write import TopicWriterOptions
 from apportion.spark.topic_sink.producer import TopicProducer
-from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of, java_program
+from apportion.testing.kafka import RealKafka
+from tests.kafka.java import tool_command
 from tests.kafka.secured import PASSWORD, SCRAM, Secured
 from tests.spark.secrets import settings
 from tests.spark.test_secured_writer import (  # the same scenario, on the `guarded` of this module
@@ -74,22 +75,16 @@ def test_a_key_goes_where_the_console_producer_puts_it(
     kafka: RealKafka,
     cluster: Cluster,
     producer: Callable[..., TopicProducer],
-    lane_missing: Callable[[str], NoReturn],
+    tools: Path,
 ) -> None:
-    try:
-        jars = jars_of(Path(__file__).with_name("pom-tools.xml"))
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
     theirs, ours = (f"by-key-{uuid4().hex[:8]}" for _ in range(2))
     cluster.create_topic(theirs, 7)
     cluster.create_topic(ours, 7)
     keys = [*OF_SEVEN, *(f"flight-{number}" for number in range(100, 1_100))]
+    given = ("--bootstrap-server", kafka.bootstrap, "--topic", theirs)
+    given += ("--reader-property", "parse.key=true", "--reader-property", "key.separator=|")
     subprocess.run(
-        [
-            *(java_program(), *JVM_OPTIONS, "-Dfile.encoding=UTF-8", "-cp", f"{jars.resolve()}/*"),
-            *(CONSOLE_PRODUCER, "--bootstrap-server", kafka.bootstrap, "--topic", theirs),
-            *("--reader-property", "parse.key=true", "--reader-property", "key.separator=|"),
-        ],
+        tool_command(tools, CONSOLE_PRODUCER, *given),
         input="".join(f"{key}|v\n" for key in keys).encode(),
         capture_output=True,
         timeout=300,

@@ -1,25 +1,13 @@
 """Groups that a refused commit was the first to name, on our broker and on a real Kafka."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.classic_play import exchange
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Sync
-from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Commit, Offset
 
+ALIKE = {"group.initial.rebalance.delay.ms": 0}
 METADATA_TOO_LARGE = 12
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with side_by_side(kafka, **{"group.initial.rebalance.delay.ms": 0}) as both:
-        yield both
 
 
 def states(sides: tuple[Side, Side], group: str) -> list[str]:

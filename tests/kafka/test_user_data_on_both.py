@@ -1,89 +1,46 @@
 """Whose user data stop an upgrade, on our broker and on a real Kafka."""
 
-import time
-from collections.abc import Iterator
-
 import pytest
 
-from apportion.errors import Code
-from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import RealKafka
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
+from apportion.wire.records.consumer_serde import encode
+from tests.kafka.differential.author import FOREVER_MS
+from tests.kafka.differential.classic_play import answered
+from tests.kafka.differential.classic_steps import Join, Sync
 from tests.kafka.differential.side import Side
+from tests.kafka.differential.steps import EMPTY, Beat
 
-TOPIC = "twelve"
-
-
-@pytest.fixture(scope="module")
-def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with EmbeddedBroker() as broker:
-        both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
-        for side in both:
-            side.prepare()
-        yield both
-        for side in both:
-            side.close()
-
-
-def upgraded(side: Side, assignor: str, user_data: bytes | None, given: bytes | None) -> Code:
-    """What a consumer is told that joins a classic group of one member, with these user data of the
-    member and of the leader.
-    """
-    group = f"{assignor}-{time.time_ns()}"
-    subscription = consumer_serde.encode(
-        ConsumerProtocolSubscription(topics=(TOPIC,), user_data=user_data)
-    )
-    shape = {"group_id": group, "protocol_type": "consumer"}
-    protocols = (JoinGroupRequestProtocol(name=assignor, metadata=subscription),)
-    joining = JoinGroupRequest(
-        **shape, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, protocols=protocols
-    )
-    joined = side.call(joining, 3)  # in one step
-    share = consumer_serde.encode(ConsumerProtocolAssignment(user_data=given))
-    assignments = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=share),)
-    syncing = SyncGroupRequest(
-        **shape,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        protocol_name=assignor,
-        assignments=assignments,
-    )
-    assert side.call(syncing, 5).error_code == Code.NONE
-    beat = ConsumerGroupHeartbeatRequest(
-        group_id=group,
-        member_id="c",
-        member_epoch=0,
-        rebalance_timeout_ms=30_000,
-        subscribed_topic_names=(TOPIC,),
-        topic_partitions=(),
-    )
-    answer = side.call(beat, 1)
-    return Code(answer.error_code)
+ALIKE = {"group.initial.rebalance.delay.ms": 0}
+GROUP_ID_NOT_FOUND = 69
 
 
 @pytest.mark.parametrize("user_data", [None, b"x"])
 @pytest.mark.parametrize(
     ("assignor", "given", "codes"),
     [
-        ("mine", None, (Code.NONE, Code.NONE)),
-        ("mine", b"x", (Code.GROUP_ID_NOT_FOUND, Code.GROUP_ID_NOT_FOUND)),
-        ("sticky", None, (Code.NONE, Code.NONE)),
-        ("sticky", b"x", (Code.NONE, Code.GROUP_ID_NOT_FOUND)),  # decision 33
+        ("mine", None, [0, 0]),
+        ("mine", b"x", [GROUP_ID_NOT_FOUND] * 2),
+        ("sticky", None, [0, 0]),
+        ("sticky", b"x", [0, GROUP_ID_NOT_FOUND]),  # decision 33
     ],
 )
 def test_a_leaders_user_data_stop_an_upgrade_and_a_members_do_not(
     sides: tuple[Side, Side],
+    group: str,
     assignor: str,
     user_data: bytes | None,
     given: bytes | None,
-    codes: tuple[Code, Code],
+    codes: list[int],
 ) -> None:
-    assert tuple(upgraded(side, assignor, user_data, given) for side in sides) == codes
+    topics = ("twelve",)
+    wants = encode(ConsumerProtocolSubscription(topics=topics, user_data=user_data), 3)
+    share = encode(ConsumerProtocolAssignment(user_data=given), 3)
+    joining = Join(group, "a", ((assignor, wants),), version=3, member_id="")
+    syncing = Sync(group, "a", 1, (("a1", share),), kind="consumer", protocol=assignor)
+    upgrading = Beat(group, "c", 0, owned=EMPTY, topics=topics, rebalance_ms=FOREVER_MS)
+    assert [
+        [each["code"] for each in answered(sides, step)] for step in (joining, syncing, upgrading)
+    ] == [[0, 0], [0, 0], codes]

@@ -2,9 +2,7 @@
 that we lack.
 """
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +13,6 @@ from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.table import SERVED_APIS
 from tests.kafka.own_apis import OWN_KEYS
-
-DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
-
-OTHER_RANGES: dict[str, tuple[tuple[int, int], tuple[int, int], str]] = {}
-"""API -> (our versions, the real Kafka's, why). None: every API that we have, but for those that
-no Kafka has, is offered in the real Kafka's versions.
-"""
 
 FEATURES = {"group.version": (0, 1)}
 """What we advertise of Kafka's features: consumer groups (KIP-848). Clients look at this one
@@ -59,14 +50,11 @@ def test_every_api_that_we_have_is_offered_in_the_versions_of_a_real_kafka(
         for bootstrap in (ours, kafka.bootstrap)
     )
     assert our.keys() == SERVED_APIS.keys()
-    others = {
+    assert {
         SERVED_APIS[key].name: (span, their.get(key))
         for key, span in our.items()
         if span != their.get(key) and key not in OWN_KEYS
-    }
-    assert others == {
-        name: (our_span, their_span) for name, (our_span, their_span, _) in OTHER_RANGES.items()
-    }
+    } == {}
 
 
 def test_the_features_that_we_advertise_have_the_levels_of_a_real_kafka(
@@ -85,8 +73,3 @@ def test_the_features_that_we_advertise_have_the_levels_of_a_real_kafka(
             if keeps(each.name)
         }
         assert (supported, finalized) == (FEATURES, {"group.version": 1})
-
-
-def test_every_other_range_is_told_to_users() -> None:
-    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [name for name in OTHER_RANGES if name not in documented] == []

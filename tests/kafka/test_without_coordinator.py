@@ -20,9 +20,7 @@ from tests.kafka.differential.compare import differences
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import MakeTopic
-from tests.kafka.differential.twice_group_requests import commit, sync
-from tests.kafka.differential.twice_requests import REQUESTS
-from tests.kafka.differential.twice_topic_requests import TWICE
+from tests.kafka.differential.twice_requests import REQUESTS, TWICE, commit, sync
 from tests.kafka.differential.wrong import Case
 from tests.kafka.own_apis import OWN_APIS
 from tests.kafka.test_wrong_requests import shown, unordered

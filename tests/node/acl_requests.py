@@ -10,9 +10,7 @@ from apportion.security.acls import (
     PatternType,
     ResourceType,
 )
-from apportion.wire.messages.create_acls import AclCreation, CreateAclsRequest
-from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from apportion.wire.messages.describe_acls import DescribeAclsRequest
+from tests.messages import request
 
 AUTHORIZED: dict[str, Any] = {
     "authorizer.class.name": "StandardAuthorizer",
@@ -32,9 +30,9 @@ def acl(name: str = "flights", **others: Any) -> AclBinding:
     )._replace(**others)
 
 
-def creation(wanted: AclBinding, **numbers: Any) -> AclCreation:
+def creation(wanted: AclBinding, **numbers: Any) -> dict[str, Any]:
     """One ACL of a request, with these fields in place of its own."""
-    fields: dict[str, Any] = {
+    return {
         "resource_type": wanted.resource_type,
         "resource_name": wanted.name,
         "resource_pattern_type": wanted.pattern_type,
@@ -42,14 +40,12 @@ def creation(wanted: AclBinding, **numbers: Any) -> AclCreation:
         "host": wanted.host,
         "operation": wanted.operation,
         "permission_type": wanted.permission,
-    }
-    return AclCreation(**fields | numbers)
+    } | numbers
 
 
-def creating(*wanted: AclBinding | AclCreation) -> CreateAclsRequest:
-    return CreateAclsRequest(
-        creations=tuple(creation(each) if isinstance(each, AclBinding) else each for each in wanted)
-    )
+def creating(*wanted: AclBinding | dict[str, Any]) -> Any:
+    creations = [creation(each) if isinstance(each, AclBinding) else each for each in wanted]
+    return request("CreateAcls", creations=creations)
 
 
 def fields_of(wanted: AclFilter) -> dict[str, Any]:
@@ -65,14 +61,12 @@ def fields_of(wanted: AclFilter) -> dict[str, Any]:
     }
 
 
-def describing(wanted: AclFilter = EVERY_ACL, **numbers: Any) -> DescribeAclsRequest:
-    return DescribeAclsRequest(**fields_of(wanted) | numbers)
+def describing(wanted: AclFilter = EVERY_ACL, **numbers: Any) -> Any:
+    return request("DescribeAcls", **fields_of(wanted) | numbers)
 
 
-def deleting(*wanted: AclFilter, **numbers: Any) -> DeleteAclsRequest:
-    return DeleteAclsRequest(
-        filters=tuple(DeleteAclsFilter(**fields_of(each) | numbers) for each in wanted)
-    )
+def deleting(*wanted: AclFilter, **numbers: Any) -> Any:
+    return request("DeleteAcls", filters=[fields_of(each) | numbers for each in wanted])
 
 
 def binding(*numbers: Any) -> AclBinding:

@@ -2,48 +2,51 @@
 
 from typing import Any
 
-from apportion.wire.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
+from apportion.security.scram_credentials import ScramMechanism, salted_password
+from apportion.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from apportion.wire.messages.describe_user_scram_credentials import (
     SCRAM_SHA_256,
     SCRAM_SHA_512,
     DescribeUserScramCredentialsRequest,
-    UserName,
 )
+from tests.messages import request
 
 SALTED = {SCRAM_SHA_256: bytes(range(32)), SCRAM_SHA_512: bytes(range(64))}
 NO_MECHANISM = 7
 
 
-def upsertion(name: str, mechanism: int = SCRAM_SHA_256, **fields: Any) -> ScramCredentialUpsertion:
+Change = dict[str, Any]
+
+
+def upsertion(name: str, mechanism: int = SCRAM_SHA_256, **fields: Any) -> Change:
     """A credential with an invented salted password."""
-    defaults: dict[str, Any] = {
-        "iterations": 4_096,
-        "salt": b"a salt",
-        "salted_password": SALTED.get(mechanism, b"?"),
-    }
-    return ScramCredentialUpsertion(name=name, mechanism=mechanism, **defaults | fields)
+    secret = {"salt": b"a salt", "salted_password": SALTED.get(mechanism, b"?")}
+    return {"name": name, "mechanism": mechanism, "iterations": 4_096} | secret | fields
 
 
-def deletion(name: str, mechanism: int = SCRAM_SHA_256) -> ScramCredentialDeletion:
-    return ScramCredentialDeletion(name=name, mechanism=mechanism)
+def deletion(name: str, mechanism: int = SCRAM_SHA_256) -> Change:
+    return {"name": name, "mechanism": mechanism}
 
 
-def altering(
-    *changes: ScramCredentialUpsertion | ScramCredentialDeletion,
-) -> AlterUserScramCredentialsRequest:
+def altering(*changes: Change) -> Any:
     """A request with these deletions and upsertions."""
-    return AlterUserScramCredentialsRequest(
-        deletions=tuple(each for each in changes if isinstance(each, ScramCredentialDeletion)),
-        upsertions=tuple(each for each in changes if isinstance(each, ScramCredentialUpsertion)),
+    return request(
+        "AlterUserScramCredentials",
+        deletions=[each for each in changes if "salt" not in each],
+        upsertions=[each for each in changes if "salt" in each],
     )
 
 
-def describing(*users: str) -> DescribeUserScramCredentialsRequest:
-    return DescribeUserScramCredentialsRequest(users=tuple(UserName(name=name) for name in users))
+def with_password(password: str, mechanism: int, *names: str, iterations: int = 4_096) -> Any:
+    """The request that gives these users the password."""
+    kind = list(ScramMechanism)[mechanism - 1]
+    secret = salted_password(kind, password, b"a salt", iterations)
+    facts: Change = {"iterations": iterations, "salted_password": secret}
+    return altering(*(upsertion(name, mechanism, **facts) for name in names))
+
+
+def describing(*users: str) -> Any:
+    return request("DescribeUserScramCredentials", users=[{"name": name} for name in users])
 
 
 def codes(response: Any) -> dict[str, int]:
@@ -92,7 +95,7 @@ SAME_AS_KAFKA = {
 """Requests in this order, to which a real Kafka answers with the same codes."""
 DESCRIBED_AS_KAFKA = {
     "all": describing(),
-    "all by null": DescribeUserScramCredentialsRequest(users=None),
+    "all by null": request("DescribeUserScramCredentials", users=None),
     "some": describing("dora", "nobody", "alice", ""),
     "twice": describing("dora", "dora", "nobody", "nobody", "a b"),
 }

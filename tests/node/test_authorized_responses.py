@@ -1,236 +1,38 @@
-"""Responses to callers who may know of a part of what they ask for: what is refused, and hidden."""
+"""What producers, other hosts and long names are answered by ACLs (the rest: `authorized.txt`)."""
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from apportion.errors import Code
 from apportion.machine import Caller, CloseConnection
 from apportion.security.acls import AclOperation
-from apportion.topics import NO_TOPIC_ID
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-)
-from apportion.wire.messages.delete_topics import (
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicState,
-)
-from apportion.wire.messages.describe_cluster import DescribeClusterRequest
-from apportion.wire.messages.describe_groups import NOT_ASKED
-from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from apportion.wire.messages.init_producer_id import InitProducerIdRequest
-from apportion.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponseTopic,
-)
-from apportion.wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from tests.messages import request
 from tests.node.guarded import (
     BOB,
-    CLUSTER,
     TOPIC,
-    TRANSACTIONAL_ID,
     as_bob,
-    codes,
     guarded,
-    let,
     may,
 )
-from tests.node.guarded_requests import fetched
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit
 
-READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
-CREATE, DELETE = AclOperation.CREATE, AclOperation.DELETE
-STRANGE = b"no topic at all!"
+WRITE, DESCRIBE = AclOperation.WRITE, AclOperation.DESCRIBE
 
 
-def metadata(*names: str, **facts: Any) -> MetadataRequest:
-    return MetadataRequest(
-        topics=tuple(MetadataRequestTopic(name=name) for name in names),
-        **{"allow_auto_topic_creation": False} | facts,
-    )
+def metadata(*names: str, **facts: Any) -> Any:
+    topics = [{"name": name} for name in names]
+    return request("Metadata", **{"topics": topics, "allow_auto_topic_creation": False} | facts)
 
 
-def named(response: Any) -> list[tuple[int, str | None, bytes]]:
-    """The topics of a Metadata response."""
-    return [(topic.error_code, topic.name, topic.topic_id) for topic in response.topics]
+def created(*names: str) -> Any:
+    sizes = {"num_partitions": 1, "replication_factor": 1}
+    return request("CreateTopics", topics=[{"name": name} | sizes for name in names])
 
 
-def test_metadata_of_all_topics_leaves_hidden_ones_out(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(DESCRIBE, TOPIC, "mine"))
-    mine = driver.create("mine")
-    driver.create("other")
-    assert named(as_bob(driver, MetadataRequest(topics=None))) == [(0, "mine", mine)]
-    assert named(as_bob(driver, MetadataRequest(topics=()), 0)) == [(0, "mine", mine)]
-
-
-def test_metadata_refuses_a_hidden_topic_whether_it_exists_or_not(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(DESCRIBE, TOPIC, "mine"))
-    mine = driver.create("mine")
-    driver.create("other")
-    answer = as_bob(driver, metadata("other", "gone", "mine", "other"))
-    assert named(answer) == [
-        (0, "mine", mine),
-        (29, "other", NO_TOPIC_ID),
-        (29, "gone", NO_TOPIC_ID),
-    ]
-
-
-def test_metadata_of_version_0_shows_nothing_more_if_all_it_names_is_refused(
-    kit: "type[Kit]",
-) -> None:
-    driver = guarded(kit, may(DESCRIBE, TOPIC, "mine"))
-    driver.create("mine")
-    assert named(as_bob(driver, metadata("other"), 0)) == [(29, "other", NO_TOPIC_ID)]
-
-
-def test_metadata_by_id_of_a_hidden_topic_has_no_name(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(DESCRIBE, TOPIC, "mine"))
-    mine, other = driver.create("mine"), driver.create("other")
-    ids = tuple(MetadataRequestTopic(topic_id=each, name=None) for each in (mine, other, STRANGE))
-    assert named(as_bob(driver, MetadataRequest(topics=ids))) == [
-        (0, "mine", mine),
-        (100, None, STRANGE),
-        (29, None, other),
-    ]
-
-
-def test_metadata_has_the_operations_that_the_caller_may_do(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(READ, TOPIC, "mine"))
-    driver.create("mine")
-    answer = as_bob(
-        driver,
-        metadata(
-            *("mine", "other"),
-            include_topic_authorized_operations=True,
-            include_cluster_authorized_operations=True,
-        ),
-        10,
-    )
-    bits = (1 << READ) | (1 << DESCRIBE)
-    assert [topic.topic_authorized_operations for topic in answer.topics] == [bits, NOT_ASKED]
-    assert answer.cluster_authorized_operations == 0
-    let(driver, may(DESCRIBE, CLUSTER))
-    again = as_bob(driver, metadata(include_cluster_authorized_operations=True), 10)
-    assert again.cluster_authorized_operations == 1 << DESCRIBE
-
-
-@pytest.mark.parametrize("on", [may(CREATE, TOPIC, "new"), may(CREATE, CLUSTER)])
-def test_metadata_creates_a_topic_for_whoever_may_create_it(kit: "type[Kit]", on: Any) -> None:
-    driver = guarded(kit, may(DESCRIBE, TOPIC, "new"))
-    request = metadata("new", allow_auto_topic_creation=True)
-    (refused,) = as_bob(driver, request).topics
-    assert refused == MetadataResponseTopic(error_code=29, name="new")
-    assert driver.node.topics.named("new") is None
-    let(driver, may(DESCRIBE, TOPIC, "new"), on)
-    (created,) = as_bob(driver, request).topics
-    topic = driver.node.topics.named("new")
-    assert topic is not None
-    assert (created.error_code, created.topic_id) == (0, topic.id)
-
-
-def test_a_cluster_is_described_to_everybody_with_what_he_may_do(kit: "type[Kit]") -> None:
-    driver = guarded(kit)
-    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
-    answer = as_bob(driver, request)
-    assert (answer.error_code, answer.cluster_authorized_operations) == (0, 0)
-    let(driver, may(AclOperation.ALTER, CLUSTER))
-    bits = (1 << AclOperation.ALTER) | (1 << DESCRIBE)
-    assert as_bob(driver, request).cluster_authorized_operations == bits
-
-
-def test_a_created_topic_shows_its_settings_to_whoever_may_describe_them(
-    kit: "type[Kit]",
-) -> None:
-    driver = guarded(kit, may(CREATE, TOPIC, "a"))
-    wanted = tuple(
-        CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in "ab"
-    )
-    (made, refused) = as_bob(driver, CreateTopicsRequest(topics=wanted)).topics
-    topic = driver.node.topics.named("a")
-    assert topic is not None
-    assert made == CreatableTopicResult(
-        name="a",
-        topic_id=topic.id,
-        error_message=None,
-        topic_config_error_code=29,
-        num_partitions=-1,
-        replication_factor=-1,
-        configs=(),
-    )
-    assert refused == CreatableTopicResult(
-        name="b",
-        error_code=29,
-        error_message="User:bob has no permission for CREATE on topic b.",
-        configs=None,
-    )
-    assert driver.node.topics.named("b") is None
-
-
-def test_a_topic_named_twice_is_refused_as_that(kit: "type[Kit]") -> None:
-    driver = guarded(kit)
-    wanted = CreatableTopic(name="a", num_partitions=1, replication_factor=1)
-    assert codes(as_bob(driver, CreateTopicsRequest(topics=(wanted, wanted)))) - {0} == {42}
-    doomed = DeleteTopicState(name="a")
-    assert codes(as_bob(driver, DeleteTopicsRequest(topics=(doomed, doomed)))) - {0} == {42}
-
-
-def test_deleting_hidden_topics_tells_nothing_of_them(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(DESCRIBE, TOPIC, "known"), may(DESCRIBE, TOPIC, "gone"))
-    known, secret = driver.create("known"), driver.create("secret")
-    states = tuple(DeleteTopicState(name=name) for name in ("known", "gone", "secret", "absent"))
-    by_id = tuple(DeleteTopicState(topic_id=each) for each in (known, secret, STRANGE))
-    answer = as_bob(driver, DeleteTopicsRequest(topics=(*states, *by_id)))
-    seen = [(each.name, each.topic_id, each.error_code) for each in answer.responses]
-    assert seen == [
-        ("gone", NO_TOPIC_ID, 3),
-        (None, STRANGE, 100),
-        ("known", NO_TOPIC_ID, 29),
-        ("secret", NO_TOPIC_ID, 29),
-        ("absent", NO_TOPIC_ID, 29),
-        ("known", known, 29),
-        (None, secret, 29),
-    ]
-    assert answer.responses[-1] == DeletableTopicResult(
-        name=None,
-        topic_id=secret,
-        error_code=29,
-        error_message=f"User:bob has no permission for DESCRIBE on topic {secret.hex()}.",
-    )
-    assert driver.node.topics.named("known") is not None
-
-
-def test_a_delete_on_the_cluster_is_one_of_every_topic(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(DELETE, CLUSTER))
-    driver.create("t")
-    answer = as_bob(driver, DeleteTopicsRequest(topic_names=("t", "gone")), 5)
-    assert [(each.name, each.error_code) for each in answer.responses] == [("t", 0), ("gone", 3)]
-
-
-def test_a_producer_id_is_for_whoever_may_write_to_some_topic(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(WRITE, TOPIC, "t"))
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
-    assert as_bob(driver, request).error_code == 0
-    let(driver)
-    answer = as_bob(driver, request)
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (31, -1, -1)
-
-
-def test_a_transactional_id_needs_its_own_permission(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(WRITE, TOPIC, "t"), may(WRITE, TRANSACTIONAL_ID, "x"))
-    for transactional_id in ("x", "y"):
-        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1)
-        # There are no transactions here, which clients are told by the same code.
-        assert as_bob(driver, request).error_code == 53
+def produced(records: bytes, *names: str, **facts: Any) -> Any:
+    data = [{"index": 0, "records": records}]
+    topics = [{"name": name, "partition_data": data} for name in names]
+    return request("Produce", **{"acks": -1, "timeout_ms": 1, "topic_data": topics} | facts)
 
 
 def test_nothing_of_a_transaction_is_written_without_its_permission(kit: "type[Kit]") -> None:
@@ -240,14 +42,7 @@ def test_nothing_of_a_transaction_is_written_without_its_permission(kit: "type[K
     marked = bytearray(plain)
     marked[22] |= 0x10
     for records, code in ((bytes(marked), 53), (plain, 48)):
-        data = PartitionProduceData(index=0, records=records)
-        request = ProduceRequest(
-            transactional_id="x",
-            acks=-1,
-            timeout_ms=1,
-            topic_data=(TopicProduceData(name="t", partition_data=(data,)),),
-        )
-        (topic,) = as_bob(driver, request, 9).responses
+        (topic,) = as_bob(driver, produced(records, "t", transactional_id="x"), 9).responses
         assert topic.partition_responses[0].error_code == code
 
 
@@ -255,15 +50,7 @@ def test_records_are_stored_where_the_producer_may_write(kit: "type[Kit]") -> No
     driver = guarded(kit, may(WRITE, TOPIC, "mine"))
     for name in ("mine", "other"):
         driver.create(name)
-    data = (PartitionProduceData(index=0, records=kit.batch(b"v")),)
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=1,
-        topic_data=tuple(
-            TopicProduceData(name=name, partition_data=data) for name in ("other", "mine")
-        ),
-    )
-    answer = as_bob(driver, request, 9)
+    answer = as_bob(driver, produced(kit.batch(b"v"), "other", "mine"), 9)
     results = [(each.name, each.partition_responses[0].error_code) for each in answer.responses]
     assert results == [("mine", 0), ("other", 29)]
     stored = {
@@ -281,40 +68,7 @@ def test_a_refused_producer_that_wants_no_response_loses_its_connection(kit: "ty
         "its Produce with acks=0 is refused, for other-0: TOPIC_AUTHORIZATION_FAILED"
     )
     for names, expected in ((("mine",), None), (("other",), closed), (("mine", "other"), closed)):
-        data = (PartitionProduceData(index=0, records=kit.batch(b"v")),)
-        request = ProduceRequest(
-            acks=0,
-            timeout_ms=1,
-            topic_data=tuple(TopicProduceData(name=name, partition_data=data) for name in names),
-        )
-        assert as_bob(driver, request, 9) == expected
-
-
-def test_a_fetch_in_the_name_of_a_replica_is_for_brokers(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(READ, TOPIC, "t"))
-    driver.create("t")
-    replica = ReplicaState(replica_id=5)
-    topic = driver.node.topics.named("t")
-    assert topic is not None
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
-    by_id = FetchRequest(
-        replica_state=replica,
-        max_wait_ms=0,
-        min_bytes=1,
-        topics=(FetchTopic(topic_id=topic.id, partitions=(partition,)),),
-    )
-    asked: list[tuple[Any, int]] = [(fetched(replica_id=5), 12), (by_id, 15)]
-    for request, version in asked:
-        assert codes(as_bob(driver, request, version)) == {0, 29}
-        let(driver, may(AclOperation.CLUSTER_ACTION, CLUSTER))
-        assert codes(as_bob(driver, request, version)) == {0}
-        let(driver, may(READ, TOPIC, "t"))
-
-
-def test_a_fetch_of_an_unknown_session_is_refused_as_that(kit: "type[Kit]") -> None:
-    driver = guarded(kit)
-    answer = as_bob(driver, fetched(session_id=7, session_epoch=1), 12)
-    assert (answer.error_code, answer.responses) == (Code.FETCH_SESSION_ID_NOT_FOUND, ())
+        assert as_bob(driver, produced(kit.batch(b"v"), *names, acks=0), 9) == expected
 
 
 def test_the_host_of_an_acl_is_the_address_of_its_caller(kit: "type[Kit]") -> None:
@@ -330,6 +84,5 @@ def test_the_host_of_an_acl_is_the_address_of_its_caller(kit: "type[Kit]") -> No
 def test_a_refusal_quotes_a_long_name_in_part(kit: "type[Kit]") -> None:
     driver = guarded(kit)
     name = "\N{GRINNING FACE}" * 8_000  # nearly all that version 2 has a place for
-    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    (topic,) = as_bob(driver, CreateTopicsRequest(topics=(wanted,)), 2).topics
+    (topic,) = as_bob(driver, created(name), 2).topics
     assert topic.error_message == (f"User:bob has no permission for CREATE on topic {name[:300]}.")

@@ -10,20 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apportion.security.acls import AclBinding, AclOperation, ResourceType
-from apportion.topics import NO_TOPIC_ID
 from apportion.wire.fields import replaced
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.messages import request
 from tests.node.guarded import CLUSTER, GROUP, TOPIC, as_bob, guarded, may
-from tests.node.guarded_requests import CASES, begin, joined
+from tests.node.guarded_requests import CASES, begin, committed, joined
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
@@ -44,15 +34,15 @@ NAMES = {TOPIC: ("t", "topic-a", "topic-b"), GROUP: ("g", "group-a", "group-b")}
 SHOWN_AS_IN_KAFKA = ("subscribed_topic_names", "member_metadata", "member_assignment")
 """Fields in which Kafka, too, names topics to whoever may describe the group (docs/security.md)."""
 
-ALL_OFFSETS = OffsetFetchRequest(
-    groups=tuple(OffsetFetchRequestGroup(group_id=each, topics=None) for each in NAMES[GROUP])
+ALL_OFFSETS = request(
+    "OffsetFetch", groups=[{"group_id": each, "topics": None} for each in NAMES[GROUP]]
 )
 WHOLE = [
-    MetadataRequest(topics=None),
-    ListGroupsRequest(),
+    request("Metadata", topics=None),
+    request("ListGroups"),
     ALL_OFFSETS,
-    ConsumerGroupDescribeRequest(group_ids=NAMES[GROUP], include_authorized_operations=True),
-    DescribeGroupsRequest(groups=NAMES[GROUP], include_authorized_operations=True),
+    request("ConsumerGroupDescribe", group_ids=NAMES[GROUP], include_authorized_operations=True),
+    request("DescribeGroups", groups=NAMES[GROUP], include_authorized_operations=True),
 ]
 """Requests that name no topic, or no group, and may be answered with all of them."""
 
@@ -77,11 +67,7 @@ def full(kit: "type[Kit]", acls: AclsOfBob) -> "NodeDriver":
     for name in NAMES[TOPIC][1:]:
         driver.create(name)
     driver.call(joined(group_id="group-a", subscribed_topic_names=("topic-a", "t")))
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-    topics = tuple(
-        OffsetCommitRequestTopic(name=name, partitions=(partition,)) for name in NAMES[TOPIC]
-    )
-    driver.call(OffsetCommitRequest(group_id="group-b", topics=topics), 9)
+    driver.call(committed(*NAMES[TOPIC], group="group-b"), 9)
     return driver
 
 
@@ -110,12 +96,12 @@ def test_no_answer_names_what_its_caller_may_not_describe(
     topics = hidden(acls, TOPIC)
     secrets: set[str | bytes] = {*topics, *hidden(acls, GROUP)}
     secrets |= {topic.id for topic in driver.node.topics if topic.name in topics}
-    asked: list[tuple[Any, int | None]] = [(request, None) for request in WHOLE]
+    asked: list[tuple[Any, int | None]] = [(each, None) for each in WHOLE]
     asked += [(case.request, case.version) for case in CASES if is_read_only(case.name)]
-    for request, version in asked:
-        answer = as_bob(driver, request, version)
-        unsaid = secrets - set(texts(request))
-        assert unsaid & set(texts(answer)) == set(), request
+    for wanted, version in asked:
+        answer = as_bob(driver, wanted, version)
+        unsaid = secrets - set(texts(wanted))
+        assert unsaid & set(texts(answer)) == set(), wanted
 
 
 def is_read_only(name: str) -> bool:
@@ -137,9 +123,3 @@ def test_no_answer_tells_whether_a_hidden_topic_or_group_exists(
         # Whoever may describe settings of the cluster is told of all that has some, as in Kafka.
         answers = [replaced(answer, config_resources=()) for answer in answers]
     assert answers[0] == answers[1]
-
-
-def test_metadata_of_a_hidden_topic_has_no_id(kit: "type[Kit]") -> None:
-    driver = full(kit, [])
-    (topic,) = as_bob(driver, MetadataRequest(topics=(MetadataRequestTopic(name="t"),))).topics
-    assert (topic.name, topic.error_code, topic.topic_id) == ("t", 29, NO_TOPIC_ID)

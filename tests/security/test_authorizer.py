@@ -87,29 +87,6 @@ def test_patterns_cover_a_name_its_beginnings_or_every_name() -> None:
     ]
 
 
-def test_an_acl_is_about_one_type_of_resource() -> None:
-    authorizer = Authorizer(Acls([acl(ALLOW, READ, "*")]))
-    assert not authorizer.allows("User:alice", HERE, READ, GROUP, "flights")
-
-
-def test_an_acl_may_be_for_every_principal_and_for_one_host() -> None:
-    for_all = acl(ALLOW, READ, principal="User:*", host=HERE)
-    authorizer = Authorizer(Acls([for_all]))
-    assert [
-        authorizer.allows(who, host, READ, TOPIC, "flights")
-        for who, host in (("User:bob", HERE), ("Group:x", HERE), ("User:bob", "127.0.0.2"))
-    ] == [True, True, False]
-
-
-def test_without_any_acl_of_a_resource_everyone_may_use_it_if_so_configured() -> None:
-    authorizer = Authorizer(
-        Acls([acl(ALLOW, READ, "fl", PREFIXED, principal="User:bob")]), allows_without_acls=True
-    )
-    assert [
-        authorizer.allows("User:alice", HERE, READ, TOPIC, name) for name in ("other", "flights")
-    ] == [True, False]
-
-
 def test_the_bit_field_has_a_bit_for_each_operation_that_is_allowed() -> None:
     authorizer = Authorizer(Acls([acl(ALLOW, READ)]), super_users=("User:root",))
     asked = [

@@ -11,13 +11,9 @@ from typing import Any
 
 from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
-from apportion.security.scram_credentials import ScramMechanism, salted_password
 from apportion.server.closed_connections import ClosedConnectionLog
-from apportion.wire.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialUpsertion,
-)
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
+from tests.node.scram_requests import with_password
 
 PASSWORD = "pässwörd ª"
 NAME = "listener.name.sasl"
@@ -39,7 +35,6 @@ SETTINGS: dict[str, Any] = {
     "apportion.authentication.timeout.ms": 1_000,
     "connection.failed.authentication.delay.ms": 1,
 }
-MAPPED = {ScramMechanism.SCRAM_SHA_256: SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512: SCRAM_SHA_512}
 
 
 class Secured:
@@ -55,15 +50,8 @@ class Secured:
     def add_users(self) -> None:
         """Give alice her password, for SCRAM."""
         cluster = Cluster(self.plain)
-        for mechanism, number in MAPPED.items():
-            upsertion = ScramCredentialUpsertion(
-                name="alice",
-                mechanism=number,
-                iterations=4_096,
-                salt=b"salt",
-                salted_password=salted_password(mechanism, PASSWORD, b"salt", 4_096),
-            )
-            cluster.call(AlterUserScramCredentialsRequest(upsertions=(upsertion,)))
+        for mechanism in (SCRAM_SHA_256, SCRAM_SHA_512):
+            cluster.call(with_password(PASSWORD, mechanism, "alice"))
         cluster.close()
 
     def forget_closings(self) -> None:

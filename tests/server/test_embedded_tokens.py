@@ -45,8 +45,14 @@ def grants(user: str) -> list[AclBinding]:
     ]
 
 
-@pytest.mark.parametrize("unsecured", [False, True], ids=["signed", "unsecured"])
-@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def write(config: dict[str, Any]) -> None:
+    """librdkafka writes a record."""
+    producer = Producer(config)
+    producer.produce("flights", b"a flight")
+    assert producer.flush(DEADLINE_S) == 0
+
+
+@pytest.mark.parametrize(("protocol", "unsecured"), [("SASL_PLAINTEXT", False), ("SASL_SSL", True)])
 def test_librdkafka_writes_and_we_read_with_tokens(protocol: str, unsecured: bool) -> None:
     security = BrokerSecurity(
         protocol=protocol,
@@ -55,43 +61,29 @@ def test_librdkafka_writes_and_we_read_with_tokens(protocol: str, unsecured: boo
         acls=grants("bob"),
     )
     with EmbeddedBroker(security=security) as broker:
-        producer = Producer(broker.client_config("bob"))
-        producer.produce("flights", b"a flight")
-        assert producer.flush(DEADLINE_S) == 0
+        write(broker.client_config("bob"))
         options = broker.client_options("bob") | {"auto_offset_reset": "earliest"}
         with OurConsumer(broker.bootstrap, "etl", topics="flights", **options) as consumer:
             assert [record.value for record in consumer.poll(1_000 * DEADLINE_S)] == [b"a flight"]
 
 
-def test_librdkafka_reads_in_a_group_with_tokens() -> None:
-    security = BrokerSecurity(acls=grants("bob"), **TOKENS)
+def test_librdkafka_reads_in_a_group_with_its_own_tokens_for_tests() -> None:
+    security = BrokerSecurity(acls=grants("carol"), unsecured_tokens=True, **TOKENS)
     with EmbeddedBroker(security=security) as broker:
-        config = broker.client_config("bob")
-        producer = Producer(config)
-        producer.produce("flights", b"a flight")
-        assert producer.flush(DEADLINE_S) == 0
+        config: dict[str, Any] = {
+            "bootstrap.servers": broker.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "enable.sasl.oauthbearer.unsecure.jwt": True,
+            "sasl.oauthbearer.config": "principal=carol",
+        }
+        write(config)
         consumer = Consumer(config | {"group.id": "etl", "auto.offset.reset": "earliest"})
         consumer.subscribe(["flights"])
         message = consumer.poll(DEADLINE_S)
         assert message is not None
         assert (message.error(), message.value()) == (None, b"a flight")
         consumer.close()
-
-
-def test_librdkafkas_own_tokens_for_tests_are_unsecured_tokens() -> None:
-    security = BrokerSecurity(acls=grants("carol"), unsecured_tokens=True, **TOKENS)
-    with EmbeddedBroker(security=security) as broker:
-        producer = Producer(
-            {
-                "bootstrap.servers": broker.bootstrap,
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "OAUTHBEARER",
-                "enable.sasl.oauthbearer.unsecure.jwt": True,
-                "sasl.oauthbearer.config": "principal=carol",
-            }
-        )
-        producer.produce("flights", b"a flight")
-        assert producer.flush(DEADLINE_S) == 0
 
 
 @pytest.mark.parametrize("security", [SIGNED, UNSECURED], ids=["signed", "unsecured"])

@@ -26,6 +26,7 @@ from apportion.store.metadata_log import LogEnd, ScramCredentials
 from tests.certificates import DAY, Authority
 from tests.node.acl_requests import AUTHORIZED
 from tests.server.secured import plain_users
+from tests.server.tls_peer import MUTUAL, TLS
 
 AUTHORITY = Authority()
 SHA_256, SHA_512 = ScramMechanism
@@ -41,6 +42,45 @@ def warned(caplog: pytest.LogCaptureFixture, settings: dict[str, Any]) -> list[s
     with EmbeddedBroker(**settings):
         pass
     return [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+
+
+TOKENS = {"sasl.enabled.mechanisms": "OAUTHBEARER", "apportion.oauthbearer.unsecured": "true"}
+EVERYTHING = "whoever connects may read and write everything"
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"listeners": "PLAINTEXT://0.0.0.0:0"}, EVERYTHING),
+        (TLS | {"listeners": "SSL://[::]:0"}, EVERYTHING),
+        (TOKENS | {"listeners": "SASL_PLAINTEXT://0.0.0.0:0"}, EVERYTHING),
+        (
+            AUTHORIZED | {"listeners": "PLAINTEXT://0.0.0.0:0"},
+            "whoever connects can be User:ANONYMOUS, a super user, who may read and write "
+            "everything",
+        ),
+        (
+            AUTHORIZED | {"listeners": "PLAINTEXT://0.0.0.0:0", "super.users": "User:CN=admin"},
+            "whoever connects can be User:ANONYMOUS, and do what that user may",
+        ),
+        (
+            AUTHORIZED | TOKENS | {"listeners": "SASL_PLAINTEXT://0.0.0.0:0"},
+            "by a token without a signature whoever connects can be any user",
+        ),
+        (MUTUAL | {"listeners": "SSL://0.0.0.0:0"}, None),
+        ({"listeners": "localhost:0"}, None),
+    ],
+)
+def test_the_first_line_of_the_log_warns_of_a_listener_that_is_open_to_all(
+    caplog: pytest.LogCaptureFixture, settings: dict[str, Any], what: str | None
+) -> None:
+    expected = [
+        f"the listener {settings['listeners']} is reachable from other machines and authenticates "
+        f"nobody: {what} (docs/security.md)"
+    ]
+    warned(caplog, settings)
+    first = [record.getMessage() for record in caplog.records][:1]
+    assert first == ([] if what is None else expected)
 
 
 def of_certificate(pem: str, key: str) -> dict[str, Any]:
@@ -59,13 +99,6 @@ def test_an_expired_certificate_is_said_to_be_of_no_use(caplog: pytest.LogCaptur
         "clients will refuse the certificate of the listener SSL://127.0.0.1:0: CN=broker has "
         f"expired at {ended} UTC (ssl.keystore.certificate.chain)"
     )
-
-
-def test_a_start_with_a_certificate_that_is_valid_says_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    issued = AUTHORITY.issue("broker")
-    assert warned(caplog, of_certificate(issued.chain_pem(), issued.key_pem())) == []
 
 
 def test_the_certificates_of_a_chain_are_looked_at(tmp_path: Path) -> None:
@@ -116,7 +149,7 @@ def test_a_listener_without_a_user_is_named(caplog: pytest.LogCaptureFixture) ->
 @pytest.mark.parametrize(
     "further",
     [
-        {"sasl.enabled.mechanisms": "OAUTHBEARER", "apportion.oauthbearer.unsecured": "true"},
+        TOKENS,
         {
             "sasl.enabled.mechanisms": "SCRAM-SHA-256,PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": plain_users(alice="s"),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from apportion.broker import BrokerSecurity, EmbeddedBroker, ResourceType
+from apportion.broker import BrokerSecurity, ResourceType
 from tests.node.acl_requests import acl
 from tests.spark.harness import Pipeline
 from tests.spark.secrets import executors, files_with, processes_with, settings
-from tests.spark.secured_pipeline import pipeline_of_alice, secured_broker
+from tests.spark.secured_pipeline import pipeline_of_alice
 
 __all__ = ["settings"]
 
@@ -22,23 +22,17 @@ NEEDED = (acl(f"{NAME}-topic"), acl(f"{NAME}-group", resource_type=ResourceType.
 
 
 @pytest.fixture
-def broker() -> Iterator[EmbeddedBroker]:
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
     security = BrokerSecurity(
         users={"admin": "a-password-of-the-admin", "alice": PASSWORD},
         super_users=["User:admin"],
         acls=NEEDED,
     )
-    with secured_broker(security) as running:
-        yield running
-
-
-@pytest.fixture
-def pipeline(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Pipeline]:
-    with pipeline_of_alice(broker, tmp_path, NAME, 4) as made:
+    with pipeline_of_alice(security, tmp_path, NAME, 4) as (_, made):
         yield made
 
 
-def test_a_secured_query_that_is_killed_has_each_record_once_and_leaves_no_password(
+def test_a_query_that_is_killed_goes_on_in_other_executors_and_leaves_no_password(
     pipeline: Pipeline, settings: dict[str, str], tmp_path: Path
 ) -> None:
     assert pipeline.source["kafka.security.protocol"] == "SASL_SSL"
@@ -53,33 +47,23 @@ def test_a_secured_query_that_is_killed_has_each_record_once_and_leaves_no_passw
     first.lose()
     assert files_with(tmp_path, PASSWORD) == []
     pipeline.produce(100)
-    second = pipeline.start("second", checkpoint="first", spark=settings)
-    pipeline.until_written()
-    second.stop()
-    assert pipeline.rows() == pipeline.expected()
-    # The event log can be read, and has the query's plan.
-    assert files_with(tmp_path / "events", "MicroBatchScan")
-    assert files_with(tmp_path, PASSWORD) == []
-
-
-def test_executors_in_processes_of_their_own_log_in_and_leave_no_password(
-    pipeline: Pipeline, settings: dict[str, str], tmp_path: Path
-) -> None:
-    pipeline.produce(100)
-    application = pipeline.start(
-        "cluster",
+    # Executors in processes of their own log in.
+    second = pipeline.start(
+        "second",
+        checkpoint="first",
         master="local-cluster[2,1,1024]",
         spark={"spark.executor.memory": "512m"} | settings,
     )
-    application.close_gate("reading")
-    application.wait_at("reading")
-    assert processes_with(application, PASSWORD) == []
-    application.open_gate("reading")
+    second.close_gate("reading")
+    second.wait_at("reading")
+    assert processes_with(second, PASSWORD) == []
+    second.open_gate("reading")
     pipeline.until_written()
     assert len(executors(tmp_path)) == 2
-    application.stop()
+    second.stop()
     assert pipeline.rows() == pipeline.expected()
-    # The log of an executor can be read.
+    # The event log and the log of an executor can be read, and have the query's plan.
+    assert files_with(tmp_path / "events", "MicroBatchScan")
     assert all(files_with(directory, "Executor") for directory in executors(tmp_path))
     for directory in (tmp_path, *executors(tmp_path)):
         assert files_with(directory, PASSWORD) == []

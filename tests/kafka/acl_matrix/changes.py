@@ -5,10 +5,6 @@ from typing import Any
 
 from apportion.client.connection import Disconnected
 from apportion.security.acls import AclFilter, ResourceType
-from apportion.wire.messages.api_versions import ApiVersionsRequest
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, describe_consumers, join
 from tests.kafka.acl_matrix.side import AclSide, Plain
 from tests.kafka.acl_matrix.topic_cases import RECORD, produce
@@ -24,6 +20,7 @@ from tests.kafka.acl_matrix.values import (
     Grant,
 )
 from tests.kafka.conftest import until
+from tests.messages import request
 from tests.node.acl_requests import deleted, deleting
 
 ANNA, BEN = "u0", "u1"
@@ -58,8 +55,12 @@ class Member:
     def beat(self, **fields: Any) -> int:
         """The code of a heartbeat; it owns what it was assigned last."""
         answer = self.side.call(
-            ConsumerGroupHeartbeatRequest(
-                group_id=self.group, member_id=self.name, member_epoch=self.epoch, **fields
+            request(
+                "ConsumerGroupHeartbeat",
+                group_id=self.group,
+                member_id=self.name,
+                member_epoch=self.epoch,
+                **fields,
             ),
             1,
             self.user,
@@ -122,7 +123,7 @@ def expressions(side: AclSide, token: str) -> Plain:
     until(ben_has_other)
     settled([anna, ben], {HERE, OTHER})
     give(side, ANNA, Grant(GROUP, "mine-", DESCRIBE, PREFIXED))
-    (described,) = side.call(describe_consumers((group,))(side), 1, ANNA).groups
+    (described,) = side.call(describe_consumers(group)(side), 1, ANNA).groups
     codes.append(described.error_code)
     take(side, BEN, TOPIC)
     codes.append(ben.owns())
@@ -146,18 +147,9 @@ def names(side: AclSide, token: str) -> Plain:
 
 def fetch(side: AclSide, user: str, topics: tuple[str, ...], wait_ms: int = 0) -> Plain:
     """For each topic its code, and whether records came."""
-    answer = side.call(
-        FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            topics=tuple(
-                FetchTopic(topic_id=side.topic_id(name), partitions=(FROM_START,))
-                for name in topics
-            ),
-        ),
-        13,
-        user,
-    )
+    wanted = [{"topic_id": side.topic_id(name), "partitions": [FROM_START]} for name in topics]
+    asked = request("Fetch", max_wait_ms=wait_ms, min_bytes=1, topics=wanted)
+    answer = side.call(asked, 13, user)
     known = {topic_id: name for name, topic_id in side.ids.items()}
     return {
         known[bytes(topic.topic_id)]: [
@@ -167,7 +159,7 @@ def fetch(side: AclSide, user: str, topics: tuple[str, ...], wait_ms: int = 0) -
     }
 
 
-FROM_START = FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1_000_000)
+FROM_START = {"partition": 1, "fetch_offset": 0, "partition_max_bytes": 1_000_000}
 
 
 def fetches(side: AclSide, token: str) -> Plain:
@@ -192,13 +184,8 @@ def parked(side: AclSide, token: str) -> Plain:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(fetch, side, ANNA, (HERE,), PARKED_MS)
         take(side, ANNA, TOPIC)
-        data = PartitionProduceData(index=1, records=RECORD)
-        produced = ProduceRequest(
-            acks=-1,
-            timeout_ms=PARKED_MS,
-            topic_data=(TopicProduceData(name=HERE, partition_data=(data,)),),
-        )
-        side.call(produced, 12)
+        data = [{"name": HERE, "partition_data": [{"index": 1, "records": RECORD}]}]
+        side.call(request("Produce", acks=-1, timeout_ms=PARKED_MS, topic_data=data), 12)
         fetched = waiting.result()
         joining = pool.submit(
             side.call, join(group, "", group_instance_id="b", **waits)(side), 5, ANNA
@@ -215,10 +202,10 @@ def unacknowledged(side: AclSide) -> Plain:
     give(side, ANNA, Grant(TOPIC, HERE, WRITE))
     shown = []
     for name in (HERE, OTHER):
-        side.call(ApiVersionsRequest(), 0, ANNA)
-        side.post(produce(0, (name,))(side), 12, ANNA)
+        side.call(request("ApiVersions"), 0, ANNA)
+        side.post(produce(0, name)(side), 12, ANNA)
         try:
-            side.call(ApiVersionsRequest(), 0, ANNA)
+            side.call(request("ApiVersions"), 0, ANNA)
         except Disconnected:
             shown.append("closed")
         else:

@@ -10,15 +10,6 @@ from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code
 from apportion.security.acls import AclBinding
 from apportion.security.client_security import PasswordLogin
-from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.delete_groups import DeleteGroupsRequest
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
-from apportion.wire.messages.init_producer_id import InitProducerIdRequest
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.table import encode_request
 from tests.kafka.acl_cluster import connection_to
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, beat, commit, join
@@ -36,6 +27,7 @@ from tests.kafka.acl_matrix.values import (
     Grant,
 )
 from tests.kafka.conftest import until
+from tests.messages import request
 from tests.node.acl_requests import EVERY_ACL, creating, deleted, deleting
 from tests.node.config_requests import incremental
 
@@ -82,7 +74,7 @@ class AclSide:
 
     def call(
         self,
-        request: Any,
+        asked: Any,
         version: int | None = None,
         user: str = SUPER,
         *,
@@ -94,14 +86,14 @@ class AclSide:
             login = PasswordLogin("PLAIN", user, self.password)
             connection = self.connections[user] = connection_to(self.bootstrap, login)
         try:
-            return connection.call(request, timeout_ms=timeout_ms, version=version)
+            return connection.call(asked, timeout_ms=timeout_ms, version=version)
         except Disconnected:
             del self.connections[user]
             raise
 
-    def post(self, request: Any, version: int, user: str) -> None:
+    def post(self, asked: Any, version: int, user: str) -> None:
         """Send a request that has no answer, on a connection that is there."""
-        frame = encode_request(request, version, 0, "matrix")
+        frame = encode_request(asked, version, 0, "matrix")
         self.connections[user]._socket.sendall(frame)
 
     def close(self) -> None:
@@ -112,8 +104,8 @@ class AclSide:
 
     def note_strangers(self) -> None:
         """What is there now is of other tests."""
-        topics = self.call(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
-        groups = self.call(ListGroupsRequest()).groups
+        every = request("Metadata", topics=None, allow_auto_topic_creation=False)
+        topics, groups = self.call(every).topics, self.call(request("ListGroups")).groups
         self.strangers = frozenset(each.name for each in topics) | frozenset(
             each.group_id for each in groups
         )
@@ -125,24 +117,19 @@ class AclSide:
     def make_topics(self, names: Iterable[str], partitions: int = 2) -> None:
         """These topics are there, and their ids are known."""
         wanted = list(names)
-        topics = tuple(
-            CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-            for name in wanted
-        )
-        made = self.call(CreateTopicsRequest(topics=topics, timeout_ms=PATIENCE_MS))
+        sizes = {"num_partitions": partitions, "replication_factor": 1}
+        topics = [{"name": name} | sizes for name in wanted]
+        made = self.call(request("CreateTopics", topics=topics, timeout_ms=PATIENCE_MS))
         assert {each.error_code for each in made.topics} <= {0, 36}, made
         self.learn(wanted)
 
     def learn(self, names: Iterable[str]) -> None:
         """Wait until the broker shows these topics with leaders."""
-        wanted = tuple(names)
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=name) for name in wanted),
-            allow_auto_topic_creation=False,
-        )
+        wanted = [{"name": name} for name in names]
+        asked = request("Metadata", topics=wanted, allow_auto_topic_creation=False)
 
         def have_leaders() -> bool:
-            topics = self.call(request, 12).topics
+            topics = self.call(asked, 12).topics
             self.ids |= {topic.name: bytes(topic.topic_id) for topic in topics}
             return all(
                 not topic.error_code and all(each.leader_id >= 0 for each in topic.partitions)
@@ -164,7 +151,8 @@ class AclSide:
         static = join(CLASSIC, "", group_instance_id="one")(self)
         generation = self.call(static, 5)
         assert generation.error_code == 0, generation
-        synced = SyncGroupRequest(
+        synced = request(
+            "SyncGroup",
             group_id=CLASSIC,
             generation_id=generation.generation_id,
             member_id=generation.member_id,
@@ -181,19 +169,18 @@ class AclSide:
 
     def wait_for_producer_ids(self) -> None:
         """The broker has producer ids to give away."""
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
-        until(lambda: not self.call(request).error_code)
+        asked = request("InitProducerId", transactional_id=None, transaction_timeout_ms=1_000)
+        until(lambda: not self.call(asked).error_code)
 
     def remove_groups(self) -> None:
         """No group has a member any more, or is there."""
         for group in (MINE, OTHERS):
             self.token = ""
             self.call(beat(group, -1)(self), 1)
-        static = MemberIdentity(member_id="", group_instance_id="one")
-        self.call(LeaveGroupRequest(group_id=CLASSIC, members=(static,)), 4)
-        listed = self.call(ListGroupsRequest(), 4).groups
-        mine = tuple(each.group_id for each in listed)
-        self.call(DeleteGroupsRequest(groups_names=mine), 2)
+        static = {"member_id": "", "group_instance_id": "one"}
+        self.call(request("LeaveGroup", group_id=CLASSIC, members=[static]), 4)
+        listed = self.call(request("ListGroups"), 4).groups
+        self.call(request("DeleteGroups", groups_names=[each.group_id for each in listed]), 2)
 
     def wait_for_coordinator(self) -> None:
         """Groups have a coordinator that has read its log."""
@@ -201,8 +188,8 @@ class AclSide:
 
         def have_read() -> bool:
             while unread:
-                found = self.call(FindCoordinatorRequest(coordinator_keys=(unread[-1],)), 6)
-                described = self.call(DescribeGroupsRequest(groups=(unread[-1],)), 5).groups[0]
+                found = self.call(request("FindCoordinator", coordinator_keys=unread[-1:]), 6)
+                described = self.call(request("DescribeGroups", groups=unread[-1:]), 5).groups[0]
                 if found.coordinators[0].error_code or described.error_code:
                     return False
                 unread.pop()
@@ -228,7 +215,7 @@ class AclSide:
 
     def may_describe(self, group: str, user: str) -> bool:
         """Whether the broker shows the user a group."""
-        (shown,) = self.call(DescribeGroupsRequest(groups=(group,)), 5, user).groups
+        (shown,) = self.call(request("DescribeGroups", groups=(group,)), 5, user).groups
         return int(shown.error_code) != Code.GROUP_AUTHORIZATION_FAILED
 
     def revoke_all(self) -> None:

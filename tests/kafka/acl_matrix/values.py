@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from apportion.security.acls import (
+    CLUSTER_NAME,
     EVERY_HOST,
     AclBinding,
     AclOperation,
@@ -16,6 +17,7 @@ from apportion.security.acls import (
     PatternType,
     ResourceType,
 )
+from tests.messages import request
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 ALL, READ, WRITE = AclOperation.ALL, AclOperation.READ, AclOperation.WRITE
@@ -90,9 +92,44 @@ class Case:
     after: Make | None = None
 
 
-def constant(request: Any) -> Make:
-    """The same request in every scene."""
-    return lambda scene: request
+class Id(NamedTuple):
+    """Stands for the id of the topic of this name."""
+
+    name: str
+
+
+def made(api: str, **fields: Any) -> Make:
+    """A request as plain values; the scene has the `{token}` in its texts and the ids of topics."""
+    return lambda scene: request(api, **_in_scene(fields, scene))
+
+
+def _in_scene(value: Any, scene: Scene) -> Any:
+    if isinstance(value, Id):
+        return scene.topic_id(_in_scene(value.name, scene))
+    if isinstance(value, str):
+        return value.replace("{token}", scene.token)
+    if isinstance(value, dict):
+        return {name: _in_scene(each, scene) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_scene(each, scene) for each in value]
+    return value
+
+
+def cases(
+    name: str, versions: int | tuple[int, ...], asked: Make, *needs: Need, **facts: Any
+) -> list[Case]:
+    """The request in each of these versions."""
+    numbers = versions if isinstance(versions, tuple) else (versions,)
+    return [Case(name, version, asked, needs, **facts) for version in numbers]
+
+
+def topics(operation: AclOperation, *names: str) -> tuple[Need, ...]:
+    """The operation on these topics, by default on the two that are the user's."""
+    return tuple(Need(TOPIC, name, operation) for name in names or (HERE, GONE))
+
+
+def on_cluster(operation: AclOperation) -> Need:
+    return Need(CLUSTER, CLUSTER_NAME, operation)
 
 
 def literal(need: Need, **facts: Any) -> Grant:

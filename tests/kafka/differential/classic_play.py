@@ -3,10 +3,10 @@ late, what the group is then.
 """
 
 import time
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from tests.kafka.differential.classic_steps import Join, Knock, Leave, Sync
+from tests.kafka.differential.classic_steps import DescribeClassic, Join, Knock, Leave, Sync
 from tests.kafka.differential.compare import Difference, Intended, Played, differences
 from tests.kafka.differential.connections import PATIENCE_S, QUIET_S, gather
 from tests.kafka.differential.plain_values import Plain
@@ -118,8 +118,10 @@ JOIN, SYNC = Join("", "", ()), Sync("", "", 0)
 """What late answers answer: of a step only its kind matters there."""
 
 
-def exchange(sides: tuple[Side, Side], step: Step) -> tuple[Plain, Plain]:
-    """Both answers to the step, or "parked"; and what came of earlier steps by now, by member."""
+def exchange(sides: Sequence[Side], step: Step) -> tuple[Plain, ...]:
+    """The answer of each side to the step, or "parked"; and what came of earlier steps by now, by
+    member.
+    """
     direct = [side.play(step) for side in sides]
     if isinstance(step, Join) and step.rebalance_ms < 0:
         time.sleep(HASTE_S)  # deadlines are real time on a foreign broker
@@ -133,7 +135,34 @@ def exchange(sides: tuple[Side, Side], step: Step) -> tuple[Plain, Plain]:
         for group in side.crowds:
             hear(side, group, late)
         shown.append({"answer": answer, "late": late})
-    return shown[0], shown[1]
+    return tuple(shown)
+
+
+def answered(
+    sides: Sequence[Side],
+    step: Any,
+    note: Callable[[dict[str, Plain]], None] | None = None,
+    *,
+    by: slice = slice(None),
+) -> list[Plain]:
+    """What each broker answers to a step that has nobody to wait for, however slow the machine is.
+    note: told what came of earlier steps by then. by: those of the brokers that do answer.
+    """
+    answers, until = [], time.monotonic() + 30
+    asked = step
+    while not answers or "parked" in answers[by]:
+        assert time.monotonic() < until
+        results = exchange(sides, asked)
+        if not answers:
+            answers = [result["answer"] for result in results]
+        answers = [
+            result["late"].pop(step.member, answer) if answer == "parked" else answer
+            for result, answer in zip(results, answers, strict=True)
+        ]
+        for result in results if note else ():
+            note(result["late"])
+        asked = DescribeClassic((step.group,))
+    return answers
 
 
 def hear(side: Side, group: str, answers: dict[str, Plain]) -> None:
@@ -143,7 +172,7 @@ def hear(side: Side, group: str, answers: dict[str, Plain]) -> None:
             side.crowds[group].hear(letter, answer)
 
 
-def settled(sides: tuple[Side, Side], step: Step, author: Author) -> tuple[Plain, Plain]:
+def settled(sides: tuple[Side, Side], step: Step, author: Author) -> tuple[Plain, ...]:
     """Both answers, as soon as they are the same or one has had the time to come to what the other
     says.
     """

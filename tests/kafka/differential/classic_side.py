@@ -7,11 +7,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.messages import request
 
 if TYPE_CHECKING:
     from tests.kafka.differential import classic_steps as steps
@@ -25,37 +21,36 @@ MADE = re.compile(r".*-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 def join(side: Side, step: steps.Join) -> None:
     """The JoinGroup is on its way."""
-    request = JoinGroupRequest(
+    asked = request(
+        "JoinGroup",
         group_id=step.group,
         session_timeout_ms=step.session_ms,
         rebalance_timeout_ms=step.rebalance_ms if step.version >= 1 else -1,
         member_id=side.id_of(step.member, step.member_id),
         group_instance_id=step.instance if step.version >= 5 else None,
         protocol_type=step.kind,
-        protocols=tuple(
-            JoinGroupRequestProtocol(name=name, metadata=metadata)
-            for name, metadata in step.protocols
-        ),
+        protocols=[{"name": name, "metadata": metadata} for name, metadata in step.protocols],
         reason=step.reason if step.version >= 8 else None,
     )
-    side.post(step, request, step.version)
+    side.post(step, asked, step.version)
 
 
 def sync(side: Side, step: steps.Sync) -> None:
     """The SyncGroup is on its way."""
-    request = SyncGroupRequest(
+    asked = request(
+        "SyncGroup",
         group_id=step.group,
         generation_id=step.generation,
         member_id=side.id_of(step.member, step.member_id),
         group_instance_id=step.instance if step.version >= 3 else None,
         protocol_type=step.kind if step.version >= 5 else None,
         protocol_name=step.protocol if step.version >= 5 else None,
-        assignments=tuple(
-            SyncGroupRequestAssignment(member_id=side.ids.get(label, label), assignment=given)
+        assignments=[
+            {"member_id": side.ids.get(label, label), "assignment": given}
             for label, given in step.assignments
-        ),
+        ],
     )
-    side.post(step, request, step.version)
+    side.post(step, asked, step.version)
 
 
 def joined(side: Side, answer: Any) -> Plain:
@@ -88,33 +83,28 @@ def synced(side: Side, answer: Any) -> Plain:
 
 def pulse(side: Side, step: steps.Pulse) -> Plain:
     """What a Heartbeat is answered."""
-    request = HeartbeatRequest(
+    asked = request(
+        "Heartbeat",
         group_id=step.group,
         generation_id=step.generation,
         member_id=side.id_of(step.member, step.member_id),
         group_instance_id=step.instance if step.version >= 3 else None,
     )
-    return {"code": side.call(request, step.version).error_code}
+    return {"code": side.call(asked, step.version).error_code}
 
 
 def leave(side: Side, step: steps.Leave) -> Plain:
     """What a LeaveGroup is answered."""
     ids = [side.ids.get(label, label) for label, _ in step.members]
     if step.version < 3:
-        return {
-            "code": side.call(
-                LeaveGroupRequest(group_id=step.group, member_id=ids[0]), step.version
-            ).error_code
-        }
-    members: tuple[Any, ...] = tuple(
-        MemberIdentity(
-            member_id=each,
-            group_instance_id=instance,
-            reason="so be it" if step.version >= 5 else None,
-        )
+        asked = request("LeaveGroup", group_id=step.group, member_id=ids[0])
+        return {"code": side.call(asked, step.version).error_code}
+    reason = {"reason": "so be it" if step.version >= 5 else None}
+    leaving = [
+        {"member_id": each, "group_instance_id": instance} | reason
         for each, (_, instance) in zip(ids, step.members, strict=True)
-    )
-    answer = side.call(LeaveGroupRequest(group_id=step.group, members=members), step.version)
+    ]
+    answer = side.call(request("LeaveGroup", group_id=step.group, members=leaving), step.version)
     members = tuple(
         (side.who(each.member_id), each.group_instance_id, each.error_code)
         for each in answer.members
@@ -124,9 +114,8 @@ def leave(side: Side, step: steps.Leave) -> Plain:
 
 def describe(side: Side, step: steps.DescribeClassic) -> Plain:
     """What a DescribeGroups is answered."""
-    request = DescribeGroupsRequest(
-        groups=step.groups, include_authorized_operations=step.operations and step.version >= 3
-    )
+    operations = {"include_authorized_operations": step.operations and step.version >= 3}
+    asked = request("DescribeGroups", groups=step.groups, **operations)
     return {
         each.group_id: {
             "code": each.error_code,
@@ -137,7 +126,7 @@ def describe(side: Side, step: steps.DescribeClassic) -> Plain:
             "operations": each.authorized_operations,
             "members": described(side, each.members),
         }
-        for each in side.call(request, step.version).groups
+        for each in side.call(asked, step.version).groups
     }
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.kafka.differential.author import POOL, Author
 from tests.kafka.differential.generator import next_step
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Beat, DeleteGroups, Describe, MakeTopic, Step
+from tests.messages import request
 
 HEARD_WITHIN_S = 30
 
@@ -179,17 +179,16 @@ def make_pool(ours: Side, theirs: Side) -> None:
 
 def share_of_one(side: Side, topic: str) -> int:
     """How many partitions a member that is alone in its group is given."""
-    fields: dict[str, Any] = {
-        "rebalance_timeout_ms": 10_000,
-        "subscribed_topic_names": (topic,),
-        "topic_partitions": (),
-    }
-    joins, leaves = (
-        ConsumerGroupHeartbeatRequest(
-            group_id=f"pool-{topic}", member_id="m", member_epoch=epoch, **facts
-        )
-        for epoch, facts in ((0, fields), (-1, {}))
+    member = {"group_id": f"pool-{topic}-{time.time_ns()}", "member_id": "m"}
+    joins = request(
+        "ConsumerGroupHeartbeat",
+        **member,
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        topic_partitions=(),
+        subscribed_topic_names=(topic,),
     )
+    leaves = request("ConsumerGroupHeartbeat", **member, member_epoch=-1)
     given = side.call(joins, 1).assignment
     side.call(leaves, 1)
     return 0 if given is None else sum(len(each.partitions) for each in given.topic_partitions)

@@ -6,7 +6,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,7 +73,7 @@ def ready(lines: Iterable[Line], within_s: float) -> Iterator[Line]:
         yield from select.select(waiting, [], [], within_s)[0]
 
 
-def gather(sides: tuple[Any, ...], quiet_s: float = QUIET_S) -> None:
+def gather(sides: Sequence[Any], quiet_s: float = QUIET_S) -> None:
     """Both sides have taken up what came: every answer, or the same ones and nothing more for a
     while.
     """

@@ -11,19 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apportion.client.connection import BrokerConnection, Disconnected
-from apportion.wire.messages import (
-    consumer_group_describe,
-    consumer_group_heartbeat,
-    delete_groups,
-    find_coordinator,
-    list_groups,
-    metadata,
-)
 from tests.kafka.differential import classic_clients, classic_side, classic_steps, steps, stored
 from tests.kafka.differential.connections import Line
 from tests.kafka.differential.plain_values import Plain, TopicIndex, described, gathered, grouped
 from tests.kafka.differential.steps import Step
 from tests.kafka.differential.topics import SHARDS, drop, grow, make
+from tests.messages import request
 
 PATIENCE_MS = 30_000
 NO_ID = bytes(16)
@@ -64,7 +57,7 @@ class Side:
 
     def prepare(self) -> None:
         """Every group has a coordinator that has read its log."""
-        asked = find_coordinator.FindCoordinatorRequest(key_type=0, coordinator_keys=("any",))
+        asked = request("FindCoordinator", key_type=0, coordinator_keys=("any",))
         while self.call(asked, 6).coordinators[0].error_code:
             time.sleep(0.1)
         for number in range(SHARDS * 8):  # so many groups meet every shard
@@ -99,12 +92,12 @@ class Side:
             self._connection = None
             return "closed"
 
-    def call(self, request: Any, version: int) -> Any:
+    def call(self, asked: Any, version: int) -> Any:
         """The broker's answer to one request."""
         if self._connection is None:
             host, _, port = self.bootstrap.rpartition(":")
             self._connection = BrokerConnection(host, int(port), "differential", self.timeout_ms)
-        return self._connection.call(request, timeout_ms=self.timeout_ms, version=version)
+        return self._connection.call(asked, timeout_ms=self.timeout_ms, version=version)
 
     def topic_id(self, topic: str) -> bytes:
         """The id of a topic; one that no topic has for a name that is unknown."""
@@ -148,11 +141,11 @@ class Side:
             self.ids[label], self.labels[member_id] = member_id, label
         self.views[group, letter] = MemberView(member_id, generation)
 
-    def post(self, step: Any, request: Any, version: int) -> None:
+    def post(self, step: Any, asked: Any, version: int) -> None:
         """The step's request is on its member's own connection."""
         line = self.lines.setdefault(step.member, Line(self.bootstrap, "differential"))
         self._posted[step.member] = step
-        line.post(request, version)
+        line.post(asked, version)
 
     def take_up(self, line: Line) -> None:
         """What has come on a member's connection is noted, once all of it is here."""
@@ -189,9 +182,7 @@ class Side:
         """The broker shows the topic with as many partitions as `until` accepts (0: it is gone),
         and this side knows its id.
         """
-        asked = metadata.MetadataRequest(
-            topics=(metadata.MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
-        )
+        asked = request("Metadata", topics=[{"name": topic}], allow_auto_topic_creation=False)
         while True:
             shown = self.call(asked, 12).topics[0]
             if until(len(shown.partitions)):
@@ -220,12 +211,10 @@ def _owned(side: Side, step: steps.Beat, view: MemberView) -> Any:
         steps.STRANGE: view.assigned | {(steps.NOWHERE, 0)},
     }[step.owned]
     times = 2 if step.owned == steps.TWICE else 1
-    return times * tuple(
-        consumer_group_heartbeat.TopicPartitions(
-            topic_id=side.topic_id(name), partitions=times * indexes
-        )
+    return times * [
+        {"topic_id": side.topic_id(name), "partitions": times * indexes}
         for name, indexes in grouped(partitions).items()
-    )
+    ]
 
 
 def _of_others(side: Side, step: steps.Beat) -> frozenset[TopicIndex]:
@@ -256,7 +245,8 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
         view.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
     )
     answer = side.call(
-        consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+        request(
+            "ConsumerGroupHeartbeat",
             group_id=step.group,
             member_id=member_id,
             member_epoch=step.epoch,
@@ -295,17 +285,16 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
 
 
 def _describe(side: Side, step: steps.Describe) -> Plain:
-    request = consumer_group_describe.ConsumerGroupDescribeRequest(
-        group_ids=step.groups, include_authorized_operations=step.operations
-    )
+    operations = {"include_authorized_operations": step.operations}
+    asked = request("ConsumerGroupDescribe", group_ids=step.groups, **operations)
     return {
-        group.group_id: described(side, group) for group in side.call(request, step.version).groups
+        group.group_id: described(side, group) for group in side.call(asked, step.version).groups
     }
 
 
 def _list(side: Side, step: steps.ListGroups) -> Plain:
-    request = list_groups.ListGroupsRequest(states_filter=step.states, types_filter=step.types)
-    answer = side.call(request, step.version)
+    asked = request("ListGroups", states_filter=step.states, types_filter=step.types)
+    answer = side.call(asked, step.version)
     ours = {group for group, _ in side.views if not group.startswith(steps.LONELY)}
     groups = {
         group.group_id: (group.protocol_type, group.group_state, group.group_type)
@@ -316,7 +305,7 @@ def _list(side: Side, step: steps.ListGroups) -> Plain:
 
 
 def _delete(side: Side, step: steps.DeleteGroups) -> Plain:
-    answer = side.call(delete_groups.DeleteGroupsRequest(groups_names=step.groups), step.version)
+    answer = side.call(request("DeleteGroups", groups_names=step.groups), step.version)
     return gathered((result.group_id, result.error_code) for result in answer.results)
 
 

@@ -4,10 +4,10 @@ topics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from apportion.wire.messages import offset_commit, offset_delete, offset_fetch
 from tests.kafka.differential.plain_values import Plain, gathered, offsets
+from tests.messages import request
 
 if TYPE_CHECKING:
     from tests.kafka.differential import steps
@@ -21,35 +21,27 @@ def _member_id(side: Side, group: str, letter: str | None) -> str | None:
 
 def commit(side: Side, step: steps.Commit) -> Plain:
     """The code for each partition of an OffsetCommit."""
-    by_topic: dict[str, list[steps.Offset]] = {}
+    by_topic: dict[str, list[dict[str, Any]]] = {}
     for each in step.offsets:
-        by_topic.setdefault(each.topic, []).append(each)
-    topics = tuple(
-        offset_commit.OffsetCommitRequestTopic(
-            name=name,
-            topic_id=side.topic_id(name),
-            partitions=tuple(
-                offset_commit.OffsetCommitRequestPartition(
-                    partition_index=each.partition,
-                    committed_offset=each.offset,
-                    committed_leader_epoch=each.leader_epoch,
-                    committed_metadata=None if each.note is None else "x" * each.note,
-                )
-                for each in wanted
-            ),
+        by_topic.setdefault(each.topic, []).append(
+            {
+                "partition_index": each.partition,
+                "committed_offset": each.offset,
+                "committed_leader_epoch": each.leader_epoch,
+                "committed_metadata": None if each.note is None else "x" * each.note,
+            }
         )
-        for name, wanted in by_topic.items()
-    )
-    answer = side.call(
-        offset_commit.OffsetCommitRequest(
-            group_id=step.group,
-            generation_id_or_member_epoch=step.epoch,
-            member_id=_member_id(side, step.group, step.member) or "",
-            group_instance_id=step.instance,
-            retention_time_ms=step.retention_ms,
-            topics=topics,
-        ),
-        step.version,
+    asked = request(
+        "OffsetCommit",
+        group_id=step.group,
+        generation_id_or_member_epoch=step.epoch,
+        member_id=_member_id(side, step.group, step.member) or "",
+        group_instance_id=step.instance,
+        retention_time_ms=step.retention_ms,
+        topics=[
+            {"name": name, "topic_id": side.topic_id(name), "partitions": wanted}
+            for name, wanted in by_topic.items()
+        ],
     )
     by_id = step.version >= 10
     return gathered(
@@ -57,46 +49,33 @@ def commit(side: Side, step: steps.Commit) -> Plain:
             f"{side.topic_name(topic.topic_id) if by_id else topic.name}-{each.partition_index}",
             each.error_code,
         )
-        for topic in answer.topics
+        for topic in side.call(asked, step.version).topics
         for each in topic.partitions
     )
 
 
 def fetch(side: Side, step: steps.Fetch) -> Plain:
     """What an OffsetFetch found."""
-    wanted = step.partitions
+    topics = step.partitions and [
+        {"name": name, "topic_id": side.topic_id(name), "partition_indexes": each}
+        for name, each in step.partitions
+    ]
     if step.version < 8:
-        topics = None
-        if wanted is not None:
-            topics = tuple(
-                offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=each)
-                for name, each in wanted
-            )
-        request = offset_fetch.OffsetFetchRequest(
-            group_id=step.group, topics=topics, require_stable=step.stable
+        for each in topics or ():
+            del each["topic_id"]
+        asked = request(
+            "OffsetFetch", group_id=step.group, topics=topics, require_stable=step.stable
         )
-        answer = side.call(request, step.version)
-        return {
-            "code": answer.error_code,
-            "offsets": gathered(offsets(side, answer.topics, step.version)),
+        fetched = side.call(asked, step.version)
+    else:
+        group = {
+            "group_id": step.group,
+            "member_id": _member_id(side, step.group, step.member),
+            "member_epoch": step.epoch,
+            "topics": topics,
         }
-    of_topics = None
-    if wanted is not None:
-        of_topics = tuple(
-            offset_fetch.OffsetFetchRequestTopic(
-                name=name, topic_id=side.topic_id(name), partition_indexes=each
-            )
-            for name, each in wanted
-        )
-    group = offset_fetch.OffsetFetchRequestGroup(
-        group_id=step.group,
-        member_id=_member_id(side, step.group, step.member),
-        member_epoch=step.epoch,
-        topics=of_topics,
-    )
-    (fetched,) = side.call(
-        offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=step.stable), step.version
-    ).groups
+        asked = request("OffsetFetch", groups=[group], require_stable=step.stable)
+        (fetched,) = side.call(asked, step.version).groups
     return {
         "code": fetched.error_code,
         "offsets": gathered(offsets(side, fetched.topics, step.version)),
@@ -105,17 +84,11 @@ def fetch(side: Side, step: steps.Fetch) -> Plain:
 
 def forget(side: Side, step: steps.Forget) -> Plain:
     """The codes of an OffsetDelete."""
-    topics = tuple(
-        offset_delete.OffsetDeleteRequestTopic(
-            name=name,
-            partitions=tuple(
-                offset_delete.OffsetDeleteRequestPartition(partition_index=index)
-                for index in indexes
-            ),
-        )
+    topics = [
+        {"name": name, "partitions": [{"partition_index": index} for index in indexes]}
         for name, indexes in step.partitions
-    )
-    answer = side.call(offset_delete.OffsetDeleteRequest(group_id=step.group, topics=topics), 0)
+    ]
+    answer = side.call(request("OffsetDelete", group_id=step.group, topics=topics), 0)
     codes = gathered(
         (f"{topic.name}-{each.partition_index}", each.error_code)
         for topic in answer.topics

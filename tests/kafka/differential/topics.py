@@ -12,10 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from apportion.coord.placement import shard_of
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.messages import request
 
 if TYPE_CHECKING:
     from tests.kafka.differential import steps
@@ -42,10 +39,8 @@ class Watch:
 
     def beat(self, epoch: int, **said: Any) -> Any:
         """One heartbeat, which never claims to own anything."""
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self.group, member_id="watch", member_epoch=epoch, topic_partitions=(), **said
-        )
-        return self.side.call(request, 1)
+        facts = {"group_id": self.group, "member_id": "watch", "topic_partitions": ()} | said
+        return self.side.call(request("ConsumerGroupHeartbeat", member_epoch=epoch, **facts), 1)
 
     def wait(self) -> None:
         """The coordinator has seen the change."""
@@ -59,32 +54,27 @@ def make(side: Side, step: steps.MakeTopic) -> Plain:
     """The topic is there; one that scripts share may have been there before."""
     if step.topic in side.partitions:
         return {"code": 0}
-    topic = CreatableTopic(name=step.topic, num_partitions=step.partitions, replication_factor=1)
-    return changed(side, step, CreateTopicsRequest(topics=(topic,)), 7, step.partitions)
+    topic = {"name": step.topic, "num_partitions": step.partitions, "replication_factor": 1}
+    return changed(side, step, request("CreateTopics", topics=[topic]), 7, step.partitions)
 
 
 def grow(side: Side, step: steps.Grow) -> Plain:
     """The topic has more partitions."""
-    topic = CreatePartitionsTopic(name=step.topic, count=step.partitions, assignments=None)
-    return changed(
-        side,
-        step,
-        CreatePartitionsRequest(topics=(topic,), timeout_ms=CHANGE_MS),
-        3,
-        step.partitions,
-    )
+    topic = {"name": step.topic, "count": step.partitions, "assignments": None}
+    asked = request("CreatePartitions", topics=[topic], timeout_ms=CHANGE_MS)
+    return changed(side, step, asked, 3, step.partitions)
 
 
 def drop(side: Side, step: steps.DropTopic) -> Plain:
     """The topic is gone."""
-    request = DeleteTopicsRequest(topics=(DeleteTopicState(name=step.topic),), timeout_ms=CHANGE_MS)
-    return changed(side, step, request, 6, 0)
+    asked = request("DeleteTopics", topics=[{"name": step.topic}], timeout_ms=CHANGE_MS)
+    return changed(side, step, asked, 6, 0)
 
 
-def changed(side: Side, step: Any, request: Any, version: int, partitions: int) -> Plain:
+def changed(side: Side, step: Any, asked: Any, version: int, partitions: int) -> Plain:
     """The request is done and known."""
     watch = None if step.near is None else Watch(side, step.topic, step.near)
-    answer = side.call(request, version)
+    answer = side.call(asked, version)
     (result,) = getattr(answer, "topics", ()) or getattr(answer, "results", ()) or answer.responses
     side.refresh(step.topic, lambda count: count == partitions)
     if watch is not None:

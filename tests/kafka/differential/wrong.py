@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import crc32c
 
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.messages import request
 
 GOOD = "good"
 NO_TOPIC = "no-topic"
@@ -59,12 +59,24 @@ def produce(
 ) -> Callable[[bytes], Any]:
     """A function of good's id: one batch for one partition."""
 
-    def request(good: bytes) -> Any:
-        data = TopicProduceData(
-            name=topic,
-            topic_id=good if topic_id is None else topic_id,
-            partition_data=(PartitionProduceData(index=partition, records=records),),
-        )
-        return ProduceRequest(**({"acks": -1, "timeout_ms": WAIT_MS} | facts), topic_data=(data,))
+    def made(good: bytes) -> Any:
+        data = {
+            "name": topic,
+            "topic_id": good if topic_id is None else topic_id,
+            "partition_data": [{"index": partition, "records": records}],
+        }
+        return request("Produce", **{"acks": -1, "timeout_ms": WAIT_MS} | facts, topic_data=[data])
 
-    return request
+    return made
+
+
+def asking(api: str, **fields: Any) -> Callable[[bytes], Any]:
+    """A function of good's id that does not need it: the request of that API."""
+    return lambda good: request(api, **fields)
+
+
+def offsets_at(timestamp: int, topic: str = GOOD, times: int = 1, **facts: Any) -> Any:
+    """A function of good's id: ListOffsets of one partition, the first."""
+    partition = {"partition_index": 0, "timestamp": timestamp} | facts
+    topics = [{"name": topic, "partitions": [partition] * times}]
+    return asking("ListOffsets", replica_id=-1, topics=topics)

@@ -5,25 +5,20 @@ would say.
 from collections.abc import Iterator
 from typing import Any
 
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
 from apportion.wire.records.consumer_serde import encode
-from tests.kafka.differential.wrong import Case
+from tests.kafka.differential.wrong import Case, asking
 
 LONG = "l" * 300
 SESSION_MS = 10_000
 
 
-def spoken(*names: str, metadata: bytes = b"") -> tuple[JoinGroupRequestProtocol, ...]:
+def spoken(*names: str, metadata: bytes = b"") -> list[dict[str, Any]]:
     """Protocols with the same words in each."""
-    return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
+    return [{"name": name, "metadata": metadata} for name in names]
 
 
 def join(**said: Any) -> Any:
@@ -35,7 +30,7 @@ def join(**said: Any) -> Any:
         "protocol_type": "consumer",
         "protocols": spoken("range"),
     }
-    return lambda good: JoinGroupRequest(**facts | said)
+    return asking("JoinGroup", **facts | said)
 
 
 def joins() -> Iterator[Case]:
@@ -104,13 +99,10 @@ def others() -> Iterator[Case]:
         shown = group[:30]
         for version in (0, 3, 5):
             kind = {"protocol_type": "consumer", "protocol_name": "range"} if version == 5 else {}
-            given = (SyncGroupRequestAssignment(member_id="me", assignment=b"x"),) * 2
-            body = {"group_id": group, "generation_id": 1, "member_id": "me", "assignments": given}
-            yield Case(
-                f"sync in {shown!r}",
-                version,
-                lambda good, body=body, kind=kind: SyncGroupRequest(**body | kind),
-            )
+            given = [{"member_id": "me", "assignment": b"x"}] * 2
+            body = {"group_id": group, "generation_id": 1, "member_id": "me"} | kind
+            asked = asking("SyncGroup", **body, assignments=given)
+            yield Case(f"sync in {shown!r}", version, asked)
         for version, member_id, generation in (
             (0, "", -1),
             (3, "me", 2**31 - 1),
@@ -118,14 +110,9 @@ def others() -> Iterator[Case]:
             (4, "", 1),
         ):
             body = {"group_id": group, "generation_id": generation, "member_id": member_id}
-            yield Case(
-                f"beat in {shown!r}", version, lambda good, body=body: HeartbeatRequest(**body)
-            )
-        yield Case(
-            f"leave {shown!r}",
-            2,
-            lambda good, group=group: LeaveGroupRequest(group_id=group, member_id=""),
-        )
+            yield Case(f"beat in {shown!r}", version, asking("Heartbeat", **body))
+        asked = asking("LeaveGroup", group_id=group, member_id="")
+        yield Case(f"leave {shown!r}", 2, asked)
         for named in (
             (),
             (("", None),),
@@ -133,32 +120,17 @@ def others() -> Iterator[Case]:
             (("me", "me"), ("me", "me"), ("", "me")),
             ((LONG, LONG),),
         ):
-            members = tuple(
-                MemberIdentity(member_id=each, group_instance_id=instance)
-                for each, instance in named
-            )
-            yield Case(
-                f"leave {shown!r}, {len(members)}",
-                5,
-                lambda good, group=group, all=members: LeaveGroupRequest(
-                    group_id=group, members=all
-                ),
-            )
+            members = [{"member_id": each, "group_instance_id": one} for each, one in named]
+            asked = asking("LeaveGroup", group_id=group, members=members)
+            yield Case(f"leave {shown!r}, {len(members)}", 5, asked)
     for version in (0, 4, 5, 6):
         for groups in (
-            (),
-            ("",),
-            (" ",),
-            (LONG,),
-            ("nobody's", "nobody's"),
+            *((), ("",), (" ",), (LONG,), ("nobody's", "nobody's")),
             ("join with an empty protocol name",),
         ):
-            body = {"groups": groups, "include_authorized_operations": version >= 3}
-            yield Case(
-                f"describe {len(groups)} groups",
-                version,
-                lambda good, body=body: DescribeGroupsRequest(**body),
-            )
+            operations = {"include_authorized_operations": version >= 3}
+            asked = asking("DescribeGroups", groups=groups, **operations)
+            yield Case(f"describe {len(groups)} groups", version, asked)
 
 
 CLASSIC_CASES = [*joins(), *others()]

@@ -6,17 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from apportion.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from apportion.wire.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from tests.kafka.differential.wrong import (
     GOOD,
     NO_TOPIC,
@@ -25,10 +14,13 @@ from tests.kafka.differential.wrong import (
     STRANGE_ID,
     ZERO_ID,
     Case,
+    asking,
     batch,
+    offsets_at,
     patched,
     produce,
 )
+from tests.messages import request
 
 
 def old_message(magic: int) -> bytes:
@@ -111,7 +103,7 @@ def sequences() -> Iterator[Case]:
             partition=partition,
         )
 
-    for name, request in (
+    for name, asked in (
         ("first, not from 0", numbered(5, producer=4712)),
         ("first", numbered(0)),
         ("next", numbered(2)),
@@ -125,7 +117,7 @@ def sequences() -> Iterator[Case]:
         ("no epoch", numbered(0, epoch=-1, producer=4713, partition=2)),
         ("no sequence", numbered(-1, producer=4713)),
     ):
-        yield Case(f"idempotent: {name}", 12, request)
+        yield Case(f"idempotent: {name}", 12, asked)
 
 
 def fetches() -> Iterator[Case]:
@@ -138,18 +130,17 @@ def fetches() -> Iterator[Case]:
         whole: dict[str, Any] | None = None,
         **facts: Any,
     ) -> Any:
-        def request(good: bytes) -> Any:
-            asked = FetchPartition(
-                **({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000} | facts)
-            )
-            wanted = FetchTopic(
-                topic=topic, topic_id=good if topic_id is None else topic_id, partitions=(asked,)
-            )
-            return FetchRequest(
-                **({"max_wait_ms": 10, "min_bytes": 1, "topics": (wanted,)} | (whole or {}))  # type: ignore[arg-type]
-            )
+        def made(good: bytes) -> Any:
+            asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000} | facts
+            wanted = {
+                "topic": topic,
+                "topic_id": good if topic_id is None else topic_id,
+                "partitions": [asked],
+            }
+            fields = {"max_wait_ms": 10, "min_bytes": 1, "topics": [wanted]} | (whole or {})
+            return request("Fetch", **fields)
 
-        return request
+        return made
 
     for version in (4, 11, 12):
         yield Case("fetch an unknown topic", version, fetch(topic=NO_TOPIC))
@@ -176,39 +167,29 @@ def fetches() -> Iterator[Case]:
     yield Case(
         "close a session that is none", 18, fetch(whole={"session_id": 77, "session_epoch": -1})
     )
-    yield Case(
-        "fetch nothing", 18, lambda good: FetchRequest(max_wait_ms=10, min_bytes=1, topics=())
-    )
+    yield Case("fetch nothing", 18, asking("Fetch", max_wait_ms=10, min_bytes=1, topics=()))
     yield Case("fetch at an unknown isolation level", 18, fetch(whole={"isolation_level": 7}))
 
 
 def list_offsets() -> Iterator[Case]:
     """ListOffsets and OffsetForLeaderEpoch."""
 
-    def listed(timestamp: int = -1, *, topic: str = GOOD, again: bool = False, **facts: Any) -> Any:
-        partition = ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | facts))
-        wanted = ListOffsetsTopic(
-            name=topic, partitions=(partition, partition) if again else (partition,)
-        )
-        return lambda good: ListOffsetsRequest(replica_id=-1, topics=(wanted,))
-
-    yield Case("offsets of an unknown topic", 10, listed(topic=NO_TOPIC))
-    yield Case("offsets of a bad name", 10, listed(topic="bad name"))
-    yield Case("offsets of an unknown partition", 10, listed(partition_index=99))
-    yield Case("offsets of a negative partition", 10, listed(partition_index=-1))
-    yield Case("offsets for a later leader", 10, listed(current_leader_epoch=5))
-    yield Case("offsets of one partition twice", 10, listed(again=True))
+    yield Case("offsets of an unknown topic", 10, offsets_at(-1, NO_TOPIC))
+    yield Case("offsets of a bad name", 10, offsets_at(-1, "bad name"))
+    yield Case("offsets of an unknown partition", 10, offsets_at(-1, partition_index=99))
+    yield Case("offsets of a negative partition", 10, offsets_at(-1, partition_index=-1))
+    yield Case("offsets for a later leader", 10, offsets_at(-1, current_leader_epoch=5))
+    yield Case("offsets of one partition twice", 10, offsets_at(-1, times=2))
     for timestamp in range(-8, 1):
         for version in (1, 6, 7, 8, 9, 10, 11):
-            yield Case(f"offsets at {timestamp}", version, listed(timestamp))
-    yield Case("offsets at a time", 10, listed(NOW_MS))
-    yield Case("offsets after all times", 10, listed(2**62))
+            yield Case(f"offsets at {timestamp}", version, offsets_at(timestamp))
+    yield Case("offsets at a time", 10, offsets_at(NOW_MS))
+    yield Case("offsets after all times", 10, offsets_at(2**62))
 
     def epochs(*, topic: str = GOOD, **facts: Any) -> Any:
-        partition = OffsetForLeaderPartition(**({"partition": 0, "leader_epoch": 0} | facts))
-        return lambda good: OffsetForLeaderEpochRequest(
-            replica_id=-1, topics=(OffsetForLeaderTopic(topic=topic, partitions=(partition,)),)
-        )
+        partition = {"partition": 0, "leader_epoch": 0} | facts
+        topics = [{"topic": topic, "partitions": [partition]}]
+        return asking("OffsetForLeaderEpoch", replica_id=-1, topics=topics)
 
     yield Case("end of the epoch", 4, epochs())
     yield Case("end of a later epoch", 4, epochs(leader_epoch=9))

@@ -7,22 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from apportion.wire.batch import Record, encode_batch, encode_records
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
+from tests.kafka.differential.wrong import (
+    NOW_MS,
+    WAIT_MS,
+    Case,
+    asking,
+    offsets_at,
+    patched,
+    produce,
 )
-from apportion.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from apportion.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from tests.kafka.differential.wrong import NOW_MS, WAIT_MS, Case, patched, produce
 
 DAYS_MS = 10 * 86_400_000
 APPEND = {"message.timestamp.type": "LogAppendTime"}
@@ -84,11 +77,9 @@ def makes() -> Iterator[Case]:
 
 def make(name: str, config: dict[str, str], *, only_check: bool = False) -> Any:
     """A function of good's id: CreateTopics."""
-    configs = tuple(CreatableTopicConfig(name=key, value=value) for key, value in config.items())
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs)
-    return lambda good: CreateTopicsRequest(
-        topics=(topic,), timeout_ms=WAIT_MS, validate_only=only_check
-    )
+    configs = [{"name": key, "value": value} for key, value in config.items()]
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
+    return asking("CreateTopics", topics=[topic], timeout_ms=WAIT_MS, validate_only=only_check)
 
 
 def batch(
@@ -150,20 +141,11 @@ def reads() -> Iterator[Case]:
     """ListOffsets by the time of the append, and what may be deleted."""
     for topic in TOPICS:
         for timestamp in (-3, -2, -1, 0, NOW_MS - 60_000, NOW_MS + 2 * DAYS_MS):
-            wanted = ListOffsetsTopic(
-                name=topic,
-                partitions=(ListOffsetsPartition(partition_index=0, timestamp=timestamp),),
-            )
-            request = ListOffsetsRequest(replica_id=-1, topics=(wanted,))
-            yield Case(
-                f"offsets of {topic} at {timestamp}", 10, lambda good, request=request: request
-            )
+            yield Case(f"offsets of {topic} at {timestamp}", 10, offsets_at(timestamp, topic))
     for topic in TOPICS:
-        trimmed = DeleteRecordsTopic(
-            name=topic, partitions=(DeleteRecordsPartition(partition_index=0, offset=1),)
-        )
-        trim = DeleteRecordsRequest(topics=(trimmed,), timeout_ms=WAIT_MS)
-        yield Case(f"trim {topic}", 2, lambda good, trim=trim: trim)
+        trimmed = {"name": topic, "partitions": [{"partition_index": 0, "offset": 1}]}
+        asked = asking("DeleteRecords", topics=[trimmed], timeout_ms=WAIT_MS)
+        yield Case(f"trim {topic}", 2, asked)
 
 
 SETTING_TOPICS = [*makes()]

@@ -3,18 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from apportion.wire.messages.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from apportion.wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.kafka.differential.wrong import (
     GOOD,
     NO_TOPIC,
@@ -23,33 +11,24 @@ from tests.kafka.differential.wrong import (
     WAIT_MS,
     ZERO_ID,
     Case,
+    asking,
 )
 
 
-def create(*topics: CreatableTopic, validate_only: bool = True) -> Any:
+def create(*topics: dict[str, Any], validate_only: bool = True) -> Any:
     """CreateTopics with these topics."""
-    return lambda good: CreateTopicsRequest(
-        topics=topics, timeout_ms=WAIT_MS, validate_only=validate_only
-    )
+    return asking("CreateTopics", topics=topics, timeout_ms=WAIT_MS, validate_only=validate_only)
 
 
-def topic(name: str = "new", count: int = 1, factor: int = 1, **facts: Any) -> CreatableTopic:
+def topic(name: str = "new", count: int = 1, factor: int = 1, **facts: Any) -> dict[str, Any]:
     """A topic to create."""
-    return CreatableTopic(name=name, num_partitions=count, replication_factor=factor, **facts)
+    return {"name": name, "num_partitions": count, "replication_factor": factor} | facts
 
 
 def creations() -> Iterator[Case]:
     """CreateTopics: names, partition counts, replication factors."""
     for name in (
-        "",
-        ".",
-        "..",
-        "bad name",
-        "x" * 250,
-        "ünicode",
-        GOOD,
-        OFFSETS_TOPIC,
-        "a.b_c",
+        *("", ".", "..", "bad name", "x" * 250, "ünicode", GOOD, OFFSETS_TOPIC, "a.b_c"),
         "__transaction_state",
     ):
         yield Case(f"create {name[:20]!r}", 7, create(topic(name)))
@@ -64,38 +43,20 @@ def creations() -> Iterator[Case]:
 
 def assigned_creations() -> Iterator[Case]:
     """CreateTopics with the replicas of each partition."""
-    here = CreatableReplicaAssignment(partition_index=0, broker_ids=(1,))
-    for name, assigned in (
-        ("by assignment", topic(count=-1, factor=-1, assignments=(here,))),
-        ("by assignment and count", topic(count=1, factor=-1, assignments=(here,))),
-        ("by assignment and factor", topic(count=-1, factor=1, assignments=(here,))),
-        (
-            "elsewhere",
-            topic(
-                count=-1,
-                factor=-1,
-                assignments=(CreatableReplicaAssignment(partition_index=0, broker_ids=(9,)),),
-            ),
-        ),
-        (
-            "nowhere",
-            topic(
-                count=-1,
-                factor=-1,
-                assignments=(CreatableReplicaAssignment(partition_index=0, broker_ids=()),),
-            ),
-        ),
-        ("twice", topic(count=-1, factor=-1, assignments=(here, here))),
-        (
-            "with a hole",
-            topic(
-                count=-1,
-                factor=-1,
-                assignments=(CreatableReplicaAssignment(partition_index=1, broker_ids=(1,)),),
-            ),
-        ),
+    here = (0, (1,))
+    for name, assigned, count, factor in (
+        ("by assignment", [here], -1, -1),
+        ("by assignment and count", [here], 1, -1),
+        ("by assignment and factor", [here], -1, 1),
+        ("elsewhere", [(0, (9,))], -1, -1),
+        ("nowhere", [(0, ())], -1, -1),
+        ("twice", [here, here], -1, -1),
+        ("with a hole", [(1, (1,))], -1, -1),
     ):
-        yield Case(f"create {name}", 7, create(assigned))
+        replicas = [{"partition_index": index, "broker_ids": ids} for index, ids in assigned]
+        yield Case(
+            f"create {name}", 7, create(topic(count=count, factor=factor, assignments=replicas))
+        )
 
 
 def configured_creations() -> Iterator[Case]:
@@ -112,13 +73,11 @@ def configured_creations() -> Iterator[Case]:
         ("retention.ms", "1000"),
         ("cleanup.policy", "compact,delete"),
     ):
-        configured = topic(configs=(CreatableTopicConfig(name=name, value=value),))
+        configured = topic(configs=[{"name": name, "value": value}])
         yield Case(f"create with {name}={value}", 7, create(configured))
     for policy in ("compact", "compact,delete"):
-        configured = topic(
-            policy.replace(",", "-"),
-            configs=(CreatableTopicConfig(name="cleanup.policy", value=policy),),
-        )
+        configs = [{"name": "cleanup.policy", "value": policy}]
+        configured = topic(policy.replace(",", "-"), configs=configs)
         yield Case(f"create a topic of {policy}", 7, create(configured, validate_only=False))
 
 
@@ -126,13 +85,8 @@ def growths() -> Iterator[Case]:
     """CreatePartitions."""
 
     def grow(*counts: tuple[str, int], where: Any = None) -> Any:
-        grown = tuple(
-            CreatePartitionsTopic(name=name, count=count, assignments=where)
-            for name, count in counts
-        )
-        return lambda good: CreatePartitionsRequest(
-            topics=grown, timeout_ms=WAIT_MS, validate_only=True
-        )
+        grown = [{"name": name, "count": count, "assignments": where} for name, count in counts]
+        return asking("CreatePartitions", topics=grown, timeout_ms=WAIT_MS, validate_only=True)
 
     for count in (-1, 0, 2, 3, 4):
         yield Case(f"grow from 3 to {count}", 3, grow((GOOD, count)))
@@ -141,38 +95,28 @@ def growths() -> Iterator[Case]:
     yield Case("grow one topic twice", 3, grow((GOOD, 4), (GOOD, 5)))
     yield Case("grow the offsets", 3, grow((OFFSETS_TOPIC, 60)))
     for name, where in (
-        ("here", ((1,),)),
-        ("elsewhere", ((9,),)),
-        ("too often", ((1,), (1,))),
-        ("nowhere", ((),)),
-        ("", ()),
+        ("here", [(1,)]),
+        ("elsewhere", [(9,)]),
+        ("too often", [(1,), (1,)]),
+        ("nowhere", [()]),
+        ("by no assignment", []),
     ):
-        assignments = tuple(CreatePartitionsAssignment(broker_ids=ids) for ids in where)
-        yield Case(f"grow {name or 'by no assignment'}", 3, grow((GOOD, 4), where=assignments))
+        yield Case(f"grow {name}", 3, grow((GOOD, 4), where=[{"broker_ids": ids} for ids in where]))
 
 
 def deletions() -> Iterator[Case]:
     """DeleteTopics."""
-
-    def delete(*states: DeleteTopicState) -> Any:
-        return lambda good: DeleteTopicsRequest(topics=states, timeout_ms=WAIT_MS)
-
-    strange = DeleteTopicState(topic_id=STRANGE_ID)
-    yield Case(
-        "delete an unknown topic", 6, delete(DeleteTopicState(name=NO_TOPIC, topic_id=ZERO_ID))
-    )
-    yield Case("delete a bad name", 6, delete(DeleteTopicState(name="bad name", topic_id=ZERO_ID)))
-    yield Case("delete an unknown id", 6, delete(strange))
-    yield Case(
-        "delete an id and a name", 6, delete(DeleteTopicState(name=GOOD, topic_id=STRANGE_ID))
-    )
-    yield Case(
-        "delete neither id nor name", 6, delete(DeleteTopicState(name=None, topic_id=ZERO_ID))
-    )
-    yield Case("delete an unknown id twice", 6, delete(strange, strange))
-    yield Case(
-        "delete a topic twice", 6, delete(*[DeleteTopicState(name=NO_TOPIC, topic_id=ZERO_ID)] * 2)
-    )
+    for name, *deleted in (
+        ("an unknown topic", (NO_TOPIC, ZERO_ID)),
+        ("a bad name", ("bad name", ZERO_ID)),
+        ("an unknown id", (None, STRANGE_ID)),
+        ("an id and a name", (GOOD, STRANGE_ID)),
+        ("neither id nor name", (None, ZERO_ID)),
+        ("an unknown id twice", (None, STRANGE_ID), (None, STRANGE_ID)),
+        ("a topic twice", (NO_TOPIC, ZERO_ID), (NO_TOPIC, ZERO_ID)),
+    ):
+        states = [{"name": each, "topic_id": topic_id} for each, topic_id in deleted]
+        yield Case(f"delete {name}", 6, asking("DeleteTopics", topics=states, timeout_ms=WAIT_MS))
 
 
 TOPIC_CASES = [

@@ -5,24 +5,15 @@ after all that reads it whole.
 from collections.abc import Iterator
 from typing import Any
 
-from apportion.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from apportion.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from tests.kafka.differential.wrong import (
     GOOD,
     NO_TOPIC,
     OFFSETS_TOPIC,
     WAIT_MS,
     Case,
+    asking,
     batch,
+    offsets_at,
     produce,
 )
 
@@ -31,14 +22,11 @@ def trims() -> Iterator[Case]:
     """DeleteRecords, and what is read where they were."""
 
     def trim(*wanted: tuple[str, int, int]) -> Any:
-        topics = tuple(
-            DeleteRecordsTopic(
-                name=name,
-                partitions=(DeleteRecordsPartition(partition_index=index, offset=offset),),
-            )
+        topics = [
+            {"name": name, "partitions": [{"partition_index": index, "offset": offset}]}
             for name, index, offset in wanted
-        )
-        return lambda good: DeleteRecordsRequest(topics=topics, timeout_ms=WAIT_MS)
+        ]
+        return asking("DeleteRecords", topics=topics, timeout_ms=WAIT_MS)
 
     yield Case("produce what is trimmed", 12, produce(batch(6)))
     yield Case("trim nothing", 2, trim())
@@ -58,29 +46,15 @@ def trims() -> Iterator[Case]:
     for timestamp in (-2, -3, -4, 0):
         yield Case(f"offsets at {timestamp} of what was trimmed", 8, offsets_at(timestamp))
     for offset in (0, 4, 5):
-        yield Case(f"fetch {offset} of what was trimmed", 12, fetch_at(offset))
+        part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1_000}
+        topics = [{"topic": GOOD, "partitions": [part]}]
+        request = asking("Fetch", max_wait_ms=10, min_bytes=1, topics=topics)
+        yield Case(f"fetch {offset} of what was trimmed", 12, request)
     yield Case("trim all", 2, trim((GOOD, 0, -1)))
     yield Case("trim all again", 2, trim((GOOD, 0, -1)))
     for timestamp in (-1, -2, -3, 0):
         yield Case(f"offsets at {timestamp} of what is empty again", 8, offsets_at(timestamp))
     yield Case("produce behind what was trimmed", 12, produce(batch()))
-
-
-def offsets_at(timestamp: int) -> Any:
-    """A function of good's id: ListOffsets of its first partition."""
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    return lambda good: ListOffsetsRequest(
-        replica_id=-1, topics=(ListOffsetsTopic(name=GOOD, partitions=(wanted,)),)
-    )
-
-
-def fetch_at(offset: int) -> Any:
-    """A function of good's id: Fetch of its first partition."""
-    wanted = FetchTopic(
-        topic=GOOD,
-        partitions=(FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1_000),),
-    )
-    return lambda good: FetchRequest(max_wait_ms=10, min_bytes=1, topics=(wanted,))
 
 
 TRIM_CASES = [*trims()]

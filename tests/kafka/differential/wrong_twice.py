@@ -9,8 +9,7 @@ there before, and what is seen after, are cases themselves.
 from collections.abc import Iterator
 from typing import Any
 
-from tests.kafka.differential.twice_requests import OTHERWISE, REQUESTS, Whole
-from tests.kafka.differential.twice_topic_requests import TWICE
+from tests.kafka.differential.twice_requests import OTHERWISE, REQUESTS, TWICE, Whole
 from tests.kafka.differential.wrong import Case
 
 Path = tuple[str, ...]
@@ -34,7 +33,7 @@ def doubled(value: Any, path: Path = ()) -> Iterator[tuple[Path, str, Any]]:
 
 def otherwise(element: Any) -> Iterator[tuple[str, Any]]:
     """The element with other words about the same thing."""
-    for name, words in OTHERWISE.get(type(element), {}).items():
+    for name, words in OTHERWISE.get(type(element).__name__, {}).items():
         yield f", other {name}", changed(element, name, words)
 
 

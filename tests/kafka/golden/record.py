@@ -1,12 +1,9 @@
-"""Record what a real Apache Kafka says, byte for byte: `python tests/kafka/golden/record.py
-[classic | API]`.
+"""Record what a real Apache Kafka says, byte for byte: `python -m tests.kafka.golden.record [API]`.
 
 It starts a broker behind a recording proxy, lets each foreign client use it, asks it one request of
 ours in every version, has a classic group of ours live through what such groups may, then reads the
 raw records of `__consumer_offsets`. The result is tests/wire/golden/*.json, which is committed.
-With `classic` only that part is played: it replaces its own frames of before, adds its records, and
-leaves everything else as it was recorded. With the name of an API only the file of that one is
-written.
+With the name of an API only the file of that one is written.
 """
 
 import json
@@ -14,22 +11,15 @@ import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import confluent_kafka as ck
 
 from apportion.testing.kafka import RealKafka, free_ports, jars_of
-
-if TYPE_CHECKING:
-    from tests.kafka.golden.classic import CHANGES, KEYS, classic, prepare
-    from tests.kafka.golden.clients import aiokafka_client, confluent, kafka_python
-    from tests.kafka.golden.proxy import Exchange, RecordingProxy
-    from tests.kafka.golden.sweep import requests_and_responses, sweep
-else:  # a script: its own directory is on the path
-    from classic import CHANGES, KEYS, classic, prepare
-    from clients import aiokafka_client, confluent, kafka_python
-    from proxy import Exchange, RecordingProxy
-    from sweep import requests_and_responses, sweep
+from tests.kafka.golden.classic import KEYS, classic, prepare
+from tests.kafka.golden.clients import aiokafka_client, confluent, kafka_python
+from tests.kafka.golden.proxy import Exchange, RecordingProxy
+from tests.kafka.golden.sweep import requests_and_responses, sweep
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "wire" / "golden"
@@ -38,8 +28,6 @@ OF_ONE_KIND = 3  # exchanges kept for one client, API and version ...
 # ... but of an API whose messages say many things, and of the records of one key type
 OF_MANY_KINDS = 20
 RICH = {8, 9, 68, 69, *KEYS}
-GROUPS = (CHANGES, "classic-9")
-"""The groups of the classic part whose records are kept."""
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -48,11 +36,8 @@ AUTHORIZER = {
 OURS = "requests of our own codec: only the responses are a witness"
 
 
-def main(part: str) -> None:
-    """The files in OUT are what a broker of this version said just now; or those of classic groups,
-    or of one API alone.
-    """
-    is_partial = part == "classic"
+def main(only: str) -> None:
+    """The files in OUT are what a broker of this version said just now; or that of one API."""
     with tempfile.TemporaryDirectory() as directory:
         (front,) = free_ports(1)
         listeners = {
@@ -64,14 +49,9 @@ def main(part: str) -> None:
             proxy = RecordingProxy(int(kafka.bootstrap.rpartition(":")[2]), front)
             proxy.start()
             bootstrap = f"127.0.0.1:{front}"
-            speakers = {} if is_partial else record_clients(proxy, bootstrap)
-            speakers["classic"] = record_classic(proxy, bootstrap)
-            records = offset_records(bootstrap, GROUPS if is_partial else None)
+            speakers = record_clients(proxy, bootstrap)
             exchanges = [each for each in proxy.exchanges if each.client in speakers]
-            if is_partial:
-                add(exchanges, records, speakers)
-            else:
-                write(exchanges, records, kafka.version, speakers, part)
+            write(exchanges, offset_records(bootstrap), kafka.version, speakers, only)
 
 
 def record_clients(proxy: RecordingProxy, bootstrap: str) -> dict[str, str]:
@@ -89,26 +69,17 @@ def record_clients(proxy: RecordingProxy, bootstrap: str) -> dict[str, str]:
     proxy.client = "sweep"
     for refusal in sweep(bootstrap):
         print(f"  not answered: {refusal}")
-    speakers["sweep"] = OURS
-    return speakers
-
-
-def record_classic(proxy: RecordingProxy, bootstrap: str) -> str:
-    """Classic groups of ours have had their turn; says who spoke."""
     print("classic …", flush=True)
     proxy.client = ""
     prepare(bootstrap)
     proxy.client = "classic"
-    for refusal in classic(bootstrap):
-        print(f"  not answered: {refusal}")
+    classic(bootstrap)
     proxy.client = ""
-    return OURS
+    return speakers | {"sweep": OURS, "classic": OURS}
 
 
-def offset_records(bootstrap: str, groups: tuple[str, ...] | None) -> list[dict[str, object]]:
-    """Raw records of `__consumer_offsets`, the first of each distinct length for each type of key;
-    of all groups or of these.
-    """
+def offset_records(bootstrap: str) -> list[dict[str, object]]:
+    """Raw records of `__consumer_offsets`, the first of each length for each type of key."""
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": "reader",
@@ -134,8 +105,6 @@ def offset_records(bootstrap: str, groups: tuple[str, ...] | None) -> list[dict[
             ended += 1
             continue
         key, value = message.key(), message.value()
-        if groups is not None and not any(group.encode() in key for group in groups):
-            continue
         shape = (int.from_bytes(key[:2], "big"), len(key), None if value is None else len(value))
         row = {"type": shape[0], "key": key.hex(), "value": None if value is None else value.hex()}
         if sum(1 for known in kept if known[0] == shape[0]) < OF_MANY_KINDS:
@@ -164,29 +133,6 @@ def write(
         )
         if only in ("", name):
             save_api(name, {"kafka": version, "key": key, "api": name}, speakers, frames)
-
-
-def add(
-    exchanges: list[Exchange], records: list[dict[str, object]], speakers: dict[str, str]
-) -> None:
-    """The files of KEYS have these frames for earlier ones of the same speakers; so have the
-    records.
-    """
-    new = frames_of(exchanges)
-    for path in OUT.glob("*.json"):
-        was = json.loads(path.read_text())
-        if was.get("key") in KEYS:
-            kept = [frame for frame in was["frames"] if frame["client"] not in speakers]
-            frames = sorted(
-                kept + new[was["key"]], key=lambda frame: (str(frame["client"]), frame["version"])
-            )
-            head = {name: was[name] for name in ("kafka", "key", "api")}
-            save_api(path.stem, head, was["clients"] | speakers, frames)
-    path = OUT / "offsets_records.json"
-    was = json.loads(path.read_text())
-    of_groups = tuple(group.encode().hex() for group in GROUPS)
-    kept = [row for row in was["records"] if not any(group in row["key"] for group in of_groups)]
-    save(path, {"kafka": was["kafka"]}, "records", kept + records)
 
 
 def frames_of(exchanges: list[Exchange]) -> dict[int, list[dict[str, object]]]:

@@ -7,102 +7,81 @@ recorded here.
 from collections.abc import Callable
 from typing import Any
 
-from apportion.wire.messages import (
-    alter_user_scram_credentials,
-    create_acls,
-    delete_acls,
-    describe_acls,
-    describe_user_scram_credentials,
-    sasl_authenticate,
-    sasl_handshake,
-)
+from tests.messages import request
 
-TOPIC, READ, WRITE, ALLOW, MATCH, PREFIXED = 2, 3, 4, 3, 2, 4
-"""Kafka's numbers: of a resource type, two operations, a permission, two pattern types."""
+TOPIC, READ, WRITE, ALLOW, ANY, MATCH, LITERAL, PREFIXED = 2, 3, 4, 3, 1, 2, 3, 4
+"""Kafka's numbers: of a resource type, operations, permissions and pattern types."""
 
 
 def created_acls(version: int, topic: bytes) -> Any:
     """Two that are right, and one of a topic without a name."""
     name = f"birds-{version}"
-    return create_acls.CreateAclsRequest(
-        creations=tuple(
-            create_acls.AclCreation(
-                resource_type=TOPIC,
-                resource_name=resource,
-                resource_pattern_type=pattern,
-                principal="User:alice",
-                host="*",
-                operation=operation,
-                permission_type=ALLOW,
-            )
+    acl = {"resource_type": TOPIC, "principal": "User:alice", "host": "*", "permission_type": ALLOW}
+    return request(
+        "CreateAcls",
+        creations=[
+            acl
+            | {
+                "resource_name": resource,
+                "resource_pattern_type": pattern,
+                "operation": operation,
+            }
             for resource, pattern, operation in (
                 (name, PREFIXED, READ),
-                (name, describe_acls.LITERAL, WRITE),
-                ("", describe_acls.LITERAL, WRITE),
+                (name, LITERAL, WRITE),
+                ("", LITERAL, WRITE),
             )
-        )
+        ],
     )
+
+
+def of_birds(version: int, **facts: Any) -> dict[str, Any]:
+    """A filter for the ACLs of one topic."""
+    wanted: dict[str, Any] = {
+        "resource_type_filter": TOPIC,
+        "resource_name_filter": f"birds-{version}",
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": ANY,
+        "permission_type": ANY,
+    }
+    return wanted | facts
 
 
 def described_acls(version: int, topic: bytes) -> Any:
-    """All of one topic."""
-    return describe_acls.DescribeAclsRequest(
-        resource_type_filter=TOPIC,
-        resource_name_filter=f"birds-{version}",
-        pattern_type_filter=MATCH,
-        principal_filter=None,
-        host_filter=None,
-        operation=1,
-        permission_type=1,
-    )
+    return request("DescribeAcls", **of_birds(version, pattern_type_filter=MATCH))
 
 
 def deleted_acls(version: int, topic: bytes) -> Any:
     """One of them, and those of a user who has none."""
-    return delete_acls.DeleteAclsRequest(
-        filters=tuple(
-            delete_acls.DeleteAclsFilter(
-                resource_type_filter=TOPIC,
-                resource_name_filter=f"birds-{version}",
-                principal_filter=principal,
-                host_filter=None,
-                operation=1,
-                permission_type=1,
-            )
-            for principal in ("User:alice", "User:nobody")
-        )
+    users = ("User:alice", "User:nobody")
+    return request(
+        "DeleteAcls", filters=[of_birds(version, principal_filter=user) for user in users]
     )
 
 
 def altered_credentials(version: int, topic: bytes) -> Any:
     """One credential with an invented salted password, too few iterations, and a deletion."""
-    altering = alter_user_scram_credentials
-    return altering.AlterUserScramCredentialsRequest(
-        deletions=(altering.ScramCredentialDeletion(name="nobody", mechanism=1),),
-        upsertions=tuple(
-            altering.ScramCredentialUpsertion(
-                name=name,
-                mechanism=2,
-                iterations=iterations,
-                salt=b"the salt",
-                salted_password=bytes(range(64)),
-            )
+    secret = {"mechanism": 2, "salt": b"the salt", "salted_password": bytes(range(64))}
+    return request(
+        "AlterUserScramCredentials",
+        deletions=[{"name": "nobody", "mechanism": 1}],
+        upsertions=[
+            secret | {"name": name, "iterations": iterations}
             for name, iterations in (("alice", 4096), ("bob", 9))
-        ),
+        ],
     )
 
 
 SECURITY_BODIES: list[Callable[[int, bytes], Any]] = [
-    lambda version, topic: sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"),
-    lambda version, topic: sasl_authenticate.SaslAuthenticateRequest(auth_bytes=b"\0alice\0no"),
+    lambda version, topic: request("SaslHandshake", mechanism="PLAIN"),
+    lambda version, topic: request("SaslAuthenticate", auth_bytes=b"\0alice\0no"),
     created_acls,
     described_acls,
     deleted_acls,
     altered_credentials,
-    lambda version, topic: describe_user_scram_credentials.DescribeUserScramCredentialsRequest(
-        users=tuple(
-            describe_user_scram_credentials.UserName(name=name) for name in ("alice", "nobody")
-        )
+    lambda version, topic: request(
+        "DescribeUserScramCredentials", users=[{"name": "alice"}, {"name": "nobody"}]
     ),
 ]
 """In this order: later ones see what earlier ones left."""

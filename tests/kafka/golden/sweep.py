@@ -7,113 +7,68 @@ import pkgutil
 import socket
 import struct
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apportion.wire.messages as messages
 from apportion.wire.batch import encode_batch
 from apportion.wire.codec import read, write
-from apportion.wire.messages import (
-    alter_configs,
-    api_versions,
-    consumer_group_describe,
-    consumer_group_heartbeat,
-    create_partitions,
-    create_topics,
-    delete_groups,
-    delete_records,
-    delete_topics,
-    describe_cluster,
-    describe_configs,
-    fetch,
-    find_coordinator,
-    incremental_alter_configs,
-    init_producer_id,
-    list_config_resources,
-    list_groups,
-    list_offsets,
-    metadata,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
-    offset_for_leader_epoch,
-    produce,
-)
+from apportion.wire.messages.metadata import MetadataResponse
+from tests.kafka.golden.proxy import exactly
+from tests.kafka.golden.security import SECURITY_BODIES
+from tests.messages import request
 
-if TYPE_CHECKING:
-    from tests.kafka.golden.proxy import exactly
-    from tests.kafka.golden.security import SECURITY_BODIES
-else:  # a script: its own directory is on the path
-    from proxy import exactly
+NAME, GROUP = "birds", "sweep"
+Body = Callable[[int, bytes], Any]
+GROUP_KIND, TOPIC_KIND = 32, 2
 
-    from security import SECURITY_BODIES
 
-NAME, GROUP, PARTITION = "birds", "sweep", 0
+def fixed(api: str, **fields: Any) -> Body:
+    """The same request in every version."""
+    return lambda version, topic: request(api, **fields)
 
 
 def produced(version: int, topic: bytes) -> Any:
     """One good record, and one for a partition that is not there."""
     batch = encode_batch([(b"k", b"v", (("h", b"x"),))], timestamp_ms=1_700_000_000_000)
-    parts = tuple(
-        produce.PartitionProduceData(index=index, records=batch) for index in (PARTITION, 99)
-    )
-    return produce.ProduceRequest(
-        acks=-1,
-        timeout_ms=5000,
-        topic_data=(produce.TopicProduceData(name=NAME, topic_id=topic, partition_data=parts),),
-    )
+    parts = [{"index": index, "records": batch} for index in (0, 99)]
+    data = [{"name": NAME, "topic_id": topic, "partition_data": parts}]
+    return request("Produce", acks=-1, timeout_ms=5000, topic_data=data)
 
 
 def fetched(version: int, topic: bytes) -> Any:
     """From the start of one partition, and from far behind the end of another."""
-    parts = tuple(
-        fetch.FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=500)
+    parts = [
+        {"partition": index, "fetch_offset": offset, "partition_max_bytes": 500}
         for index, offset in ((0, 0), (1, 10**6))
-    )
-    wanted = (fetch.FetchTopic(topic=NAME, topic_id=topic, partitions=parts),)
-    return fetch.FetchRequest(max_wait_ms=10, min_bytes=1, max_bytes=2000, topics=wanted)
-
-
-def listed_offsets(version: int, topic: bytes) -> Any:
-    """The end, the start and a time."""
-    parts = tuple(
-        list_offsets.ListOffsetsPartition(partition_index=index, timestamp=at)
-        for index, at in ((0, -1), (1, -2), (2, 5), (99, -1))
-    )
-    return list_offsets.ListOffsetsRequest(
-        replica_id=-1, topics=(list_offsets.ListOffsetsTopic(name=NAME, partitions=parts),)
-    )
+    ]
+    wanted = [{"topic": NAME, "topic_id": topic, "partitions": parts}]
+    return request("Fetch", max_wait_ms=10, min_bytes=1, max_bytes=2000, topics=wanted)
 
 
 def committed(version: int, topic: bytes) -> Any:
     """From outside any generation, into a group that is empty."""
-    parts = tuple(
-        offset_commit.OffsetCommitRequestPartition(
-            partition_index=index, committed_offset=7 + index, committed_metadata=metadata
-        )
-        for index, metadata in ((0, "said"), (1, None), (99, ""))
-    )
-    wanted = (offset_commit.OffsetCommitRequestTopic(name=NAME, topic_id=topic, partitions=parts),)
-    return offset_commit.OffsetCommitRequest(group_id=GROUP, topics=wanted)
+    parts = [
+        {"partition_index": index, "committed_offset": 7 + index, "committed_metadata": note}
+        for index, note in ((0, "said"), (1, None), (99, ""))
+    ]
+    topics = [{"name": NAME, "topic_id": topic, "partitions": parts}]
+    return request("OffsetCommit", group_id=GROUP, topics=topics)
 
 
 def fetched_offsets(version: int, topic: bytes) -> Any:
     """What was committed, of one group or of two."""
+    wanted: dict[str, Any] = {"name": NAME, "partition_indexes": (0, 1)}
     if version < 8:
-        asked: Any = (offset_fetch.OffsetFetchRequestTopic(name=NAME, partition_indexes=(0, 1)),)
-        return offset_fetch.OffsetFetchRequest(group_id=GROUP, topics=asked)
-    asked = (
-        offset_fetch.OffsetFetchRequestTopic(name=NAME, topic_id=topic, partition_indexes=(0, 1)),
-    )
-    groups = tuple(
-        offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=asked)
-        for group in (GROUP, "nobody")
-    )
-    return offset_fetch.OffsetFetchRequest(groups=groups)
+        return request("OffsetFetch", group_id=GROUP, topics=[wanted])
+    topics = [wanted | {"topic_id": topic}]
+    groups = [{"group_id": group, "topics": topics} for group in (GROUP, "nobody")]
+    return request("OffsetFetch", groups=groups)
 
 
 def beat(version: int, topic: bytes) -> Any:
     """A first heartbeat; version 0 leaves the id to the coordinator."""
-    return consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+    return request(
+        "ConsumerGroupHeartbeat",
         group_id=f"beaten-{version}",
         member_id="" if version == 0 else "AAAAAAAAAAAAAAAAAAAAAQ",
         member_epoch=0,
@@ -125,14 +80,10 @@ def beat(version: int, topic: bytes) -> Any:
 
 def created(version: int, topic: bytes) -> Any:
     """A topic of its own for each version, and one that is there already."""
-    config = (create_topics.CreatableTopicConfig(name="retention.ms", value="100000"),)
-    return create_topics.CreateTopicsRequest(
-        topics=tuple(
-            create_topics.CreatableTopic(
-                name=name, num_partitions=2, replication_factor=1, configs=config
-            )
-            for name in (f"made-{version}", NAME)
-        )
+    shape: dict[str, Any] = {"num_partitions": 2, "replication_factor": 1}
+    shape["configs"] = [{"name": "retention.ms", "value": "100000"}]
+    return request(
+        "CreateTopics", topics=[{"name": name} | shape for name in (f"made-{version}", NAME)]
     )
 
 
@@ -140,148 +91,132 @@ def deleted(version: int, topic: bytes) -> Any:
     """What `created` made in the version after this one, and nothing."""
     names = (f"made-{version + 1}", "nothing")
     if version < 6:
-        return delete_topics.DeleteTopicsRequest(topic_names=names, timeout_ms=5000)
-    states = tuple(delete_topics.DeleteTopicState(name=name) for name in names)
-    return delete_topics.DeleteTopicsRequest(topics=states, timeout_ms=5000)
-
-
-def described_configs(version: int, topic: bytes) -> Any:
-    """Two settings of a topic with their synonyms, and a topic that is not there."""
-    keys = ("retention.ms", "cleanup.policy")
-    resources = tuple(
-        describe_configs.DescribeConfigsResource(
-            resource_type=2, resource_name=name, configuration_keys=keys
-        )
-        for name in (NAME, "nothing")
-    )
-    return describe_configs.DescribeConfigsRequest(resources=resources, include_synonyms=True)
-
-
-def changed_configs(version: int, topic: bytes) -> Any:
-    """A setting of a topic and one of a group, and one that is unknown."""
-    resources = tuple(
-        incremental_alter_configs.IncrementalAlterConfigsResource(
-            resource_type=kind,
-            resource_name=name,
-            configs=(
-                incremental_alter_configs.IncrementalAlterableConfig(
-                    name=key, config_operation=0, value="6000"
-                ),
-            ),
-        )
-        for kind, name, key in (
-            (2, NAME, "segment.ms"),
-            (32, GROUP, "consumer.session.timeout.ms"),
-            (32, "other", "nothing"),
-        )
-    )
-    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
-
-
-def replaced_configs(version: int, topic: bytes) -> Any:
-    """All settings of a group, and of a topic that is not there; only tried."""
-    resources = tuple(
-        alter_configs.AlterConfigsResource(
-            resource_type=kind,
-            resource_name=name,
-            configs=(alter_configs.AlterableConfig(name=key, value="7000"),),
-        )
-        for kind, name, key in (
-            (32, GROUP, "consumer.session.timeout.ms"),
-            (2, "nothing", "segment.ms"),
-        )
-    )
-    return alter_configs.AlterConfigsRequest(resources=resources, validate_only=True)
+        return request("DeleteTopics", topic_names=names, timeout_ms=5000)
+    return request("DeleteTopics", topics=[{"name": name} for name in names], timeout_ms=5000)
 
 
 def asked_metadata(version: int, topic: bytes) -> Any:
     """A topic that is there, and one that shall not be created."""
-    names = (NAME, "nothing") if version >= 4 else (NAME,)
-    topics = tuple(metadata.MetadataRequestTopic(name=name) for name in names)
-    return metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=version < 4)
+    topics = [{"name": name} for name in ((NAME, "nothing") if version >= 4 else (NAME,))]
+    return request("Metadata", topics=topics, allow_auto_topic_creation=version < 4)
 
 
 def find_coordinators(version: int, topic: bytes) -> Any:
     """The coordinator of one group, or of two."""
     if version < 4:
-        return find_coordinator.FindCoordinatorRequest(key=GROUP)
-    return find_coordinator.FindCoordinatorRequest(coordinator_keys=(GROUP, "other"))
-
-
-def forgotten(version: int, topic: bytes) -> Any:
-    """One committed offset."""
-    parts = (offset_delete.OffsetDeleteRequestPartition(partition_index=0),)
-    return offset_delete.OffsetDeleteRequest(
-        group_id=GROUP,
-        topics=(offset_delete.OffsetDeleteRequestTopic(name=NAME, partitions=parts),),
-    )
-
-
-def epochs(version: int, topic: bytes) -> Any:
-    """Where the first leader's epoch ended, and one that never was."""
-    parts = tuple(
-        offset_for_leader_epoch.OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
-        for epoch in (0, 99)
-    )
-    asked = (offset_for_leader_epoch.OffsetForLeaderTopic(topic=NAME, partitions=parts),)
-    return offset_for_leader_epoch.OffsetForLeaderEpochRequest(topics=asked)
+        return request("FindCoordinator", key=GROUP)
+    return request("FindCoordinator", coordinator_keys=(GROUP, "other"))
 
 
 def grown(version: int, topic: bytes) -> Any:
     """More partitions for a topic, only tried; and fewer, which is refused."""
-    wanted = tuple(
-        create_partitions.CreatePartitionsTopic(name=NAME, count=count, assignments=None)
-        for count in ((5,) if version % 2 else (1,))
-    )
-    return create_partitions.CreatePartitionsRequest(
-        topics=wanted, timeout_ms=5000, validate_only=True
-    )
+    wanted = [{"name": NAME, "count": 5 if version % 2 else 1, "assignments": None}]
+    return request("CreatePartitions", topics=wanted, timeout_ms=5000, validate_only=True)
 
 
 def trimmed(version: int, topic: bytes) -> Any:
     """One record gone in each version, and one of a partition that is not there."""
-    parts = tuple(
-        delete_records.DeleteRecordsPartition(partition_index=index, offset=offset)
+    parts = [
+        {"partition_index": index, "offset": offset}
         for index, offset in ((0, version + 1), (99, 1))
-    )
-    asked = (delete_records.DeleteRecordsTopic(name=NAME, partitions=parts),)
-    return delete_records.DeleteRecordsRequest(topics=asked, timeout_ms=5000)
+    ]
+    topics = [{"name": NAME, "partitions": parts}]
+    return request("DeleteRecords", topics=topics, timeout_ms=5000)
 
 
-Body = Callable[[int, bytes], Any]
 BODIES: list[Body] = [  # in this order: later ones see what earlier ones left
-    lambda version, topic: api_versions.ApiVersionsRequest(
-        client_software_name="apportion", client_software_version="0"
-    ),
+    fixed("ApiVersions", client_software_name="apportion", client_software_version="0"),
     asked_metadata,
     created,
     produced,
     fetched,
-    listed_offsets,
+    # the end, the start and a time
+    fixed(
+        "ListOffsets",
+        replica_id=-1,
+        topics=[
+            {
+                "name": NAME,
+                "partitions": [
+                    {"partition_index": index, "timestamp": at}
+                    for index, at in ((0, -1), (1, -2), (2, 5), (99, -1))
+                ],
+            }
+        ],
+    ),
     find_coordinators,
     committed,
     fetched_offsets,
-    forgotten,
-    lambda version, topic: init_producer_id.InitProducerIdRequest(
-        transactional_id=None, transaction_timeout_ms=1000
+    fixed(
+        "OffsetDelete",
+        group_id=GROUP,
+        topics=[{"name": NAME, "partitions": [{"partition_index": 0}]}],
     ),
+    fixed("InitProducerId", transactional_id=None, transaction_timeout_ms=1000),
     grown,
-    changed_configs,
-    replaced_configs,
-    described_configs,
-    lambda version, topic: list_config_resources.ListConfigResourcesRequest(
-        resource_types=(2, 4, 32) if version else ()
+    # a setting of a topic and one of a group, and one that is unknown
+    fixed(
+        "IncrementalAlterConfigs",
+        resources=[
+            {
+                "resource_type": kind,
+                "resource_name": name,
+                "configs": [{"name": key, "config_operation": 0, "value": "6000"}],
+            }
+            for kind, name, key in (
+                (TOPIC_KIND, NAME, "segment.ms"),
+                (GROUP_KIND, GROUP, "consumer.session.timeout.ms"),
+                (GROUP_KIND, "other", "nothing"),
+            )
+        ],
     ),
-    lambda version, topic: describe_cluster.DescribeClusterRequest(
-        include_cluster_authorized_operations=True
+    # all settings of a group, and of a topic that is not there; only tried
+    fixed(
+        "AlterConfigs",
+        resources=[
+            {
+                "resource_type": kind,
+                "resource_name": name,
+                "configs": [{"name": key, "value": "7000"}],
+            }
+            for kind, name, key in (
+                (GROUP_KIND, GROUP, "consumer.session.timeout.ms"),
+                (TOPIC_KIND, "nothing", "segment.ms"),
+            )
+        ],
+        validate_only=True,
     ),
+    # two settings of a topic with their synonyms, and a topic that is not there
+    fixed(
+        "DescribeConfigs",
+        resources=[
+            {
+                "resource_type": TOPIC_KIND,
+                "resource_name": name,
+                "configuration_keys": ("retention.ms", "cleanup.policy"),
+            }
+            for name in (NAME, "nothing")
+        ],
+        include_synonyms=True,
+    ),
+    lambda version, topic: request(
+        "ListConfigResources", resource_types=(2, 4, 32) if version else ()
+    ),
+    fixed("DescribeCluster", include_cluster_authorized_operations=True),
     beat,
-    lambda version, topic: consumer_group_describe.ConsumerGroupDescribeRequest(
-        group_ids=("beaten-0", "beaten-1", "nobody")
+    fixed("ConsumerGroupDescribe", group_ids=("beaten-0", "beaten-1", "nobody")),
+    fixed("ListGroups"),
+    fixed("DeleteGroups", groups_names=(GROUP, "nobody")),
+    # where the first leader's epoch ended, and one that never was
+    fixed(
+        "OffsetForLeaderEpoch",
+        topics=[
+            {
+                "topic": NAME,
+                "partitions": [{"partition": 0, "leader_epoch": epoch} for epoch in (0, 99)],
+            }
+        ],
     ),
-    lambda version, topic: list_groups.ListGroupsRequest(),
-    lambda version, topic: delete_groups.DeleteGroupsRequest(groups_names=(GROUP, "nobody")),
-    epochs,
     trimmed,
     deleted,
     *SECURITY_BODIES,
@@ -334,4 +269,4 @@ def topic_id(bootstrap: str) -> bytes:
     host, port = bootstrap.split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         frame = ask(connection, asked_metadata(12, b""), 12)
-    return bytes(read(metadata.MetadataResponse, 12, frame, 5)[0].topics[0].topic_id)
+    return bytes(read(MetadataResponse, 12, frame, 5)[0].topics[0].topic_id)

@@ -1,12 +1,11 @@
 """Kafka Streams' own metadata classes in a process beside us: the driver of Metadata.java."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from apportion.streams.metadata.model import AssignmentInfo, SubscriptionInfo
-from apportion.testing.kafka import java_program
+from tests.kafka.java import QUICK_START, JavaProgram
 from tests.streams.metadata import in_json, out_of_json
 
 
@@ -14,32 +13,11 @@ class Refusal(Exception):
     """Java threw; the text is what it said."""
 
 
-class Oracle:
-    """Java's metadata classes, from `with` to its end. jars: of Kafka Streams."""
+class Oracle(JavaProgram):
+    """Java's metadata classes. jars: of Kafka Streams."""
 
     def __init__(self, jars: Path) -> None:
-        program = Path(__file__).with_name("Metadata.java")
-        command = [
-            java_program(),
-            "-Xshare:auto",
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            f"{jars.resolve()}/*",
-            str(program),
-        ]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-
-    def __enter__(self) -> "Oracle":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # the end of its input is its end
+        super().__init__(Path(__file__).with_name("Metadata.java"), jars, *QUICK_START)
 
     def write(self, info: SubscriptionInfo | AssignmentInfo) -> tuple[bytes, bytes]:
         """What Java writes, and the same with those entries in order that Java took from hash
@@ -53,14 +31,8 @@ class Oracle:
         return out_of_json(self._ask(read=kind, bytes=data.hex())["value"])
 
     def _ask(self, **ask: Any) -> dict[str, Any]:
-        assert self._process.stdin
-        assert self._process.stdout
-        assert self._process.stderr
-        self._process.stdin.write(json.dumps(ask) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"Java ended: {self._process.stderr.read()}"
-        response: dict[str, Any] = json.loads(line)
+        self.tell(json.dumps(ask))
+        response: dict[str, Any] = json.loads(self.answer())
         if "refused" in response:
             raise Refusal(response["refused"])
         return response

@@ -2,7 +2,6 @@
 driver of TaskOracle.java.
 """
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +13,17 @@ from apportion.streams.task_assignment.client_states import (
     TaskAssignment,
     Tasks,
 )
-from apportion.testing.kafka import jars_of, java_program
+from apportion.testing.kafka import jars_of
+from tests.kafka.java import JavaProgram
 
 HERE = Path(__file__).parent
-QUICK_START = ("-XX:TieredStopAtLevel=1",)
 
 
-class TaskOracle:
-    """Java's task assignors, from `with` to its end. Raises KafkaMissing without Java or Maven.
-    options: for the JVM.
-    """
+class TaskOracle(JavaProgram):
+    """Java's task assignors. Raises KafkaMissing without Java or Maven. options: for the JVM."""
 
     def __init__(self, *options: str) -> None:
-        jars = jars_of(HERE / "pom.xml").resolve()
-        command = [
-            java_program(),
-            "-Xshare:auto",
-            *options,
-            "-cp",
-            f"{jars}/*",
-            str(HERE / "TaskOracle.java"),
-        ]
-        self._process = subprocess.Popen(
-            command,
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def __enter__(self) -> "TaskOracle":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # the end of its input is its end
+        super().__init__(HERE / "TaskOracle.java", jars_of(HERE / "pom.xml"), *options)
 
     def assign(
         self, name: str, tasks: Tasks, clients: ClientStates, policy: AssignmentConfigs
@@ -95,7 +71,7 @@ class TaskOracle:
             ",".join(policy.rack_aware_tags) or "-",
             times,
         )
-        active, standby, (probes,), spent = (self._heard() for _ in range(4))
+        active, standby, (probes,), spent = (self.answer().split()[1:] for _ in range(4))
         rows = np.array([each.split(":") for each in standby], np.int32).reshape(-1, 2)
         shares = TaskAssignment(
             np.array(active, np.int32), rows, np.empty((0, 2), np.int32), probes == "1"
@@ -103,13 +79,4 @@ class TaskOracle:
         return shares, [int(each) / 1e6 for each in spent]
 
     def _ask(self, *words: object) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(" ".join(map(str, words)) + "\n")
-
-    def _heard(self) -> list[str]:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.flush()
-        line = self._process.stdout.readline().split()
-        assert line, "Java ended"
-        return line[1:]
+        self.tell(" ".join(map(str, words)))
