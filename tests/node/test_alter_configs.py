@@ -14,11 +14,10 @@ from tests.node.config_requests import (
     alter,
     changes_of,
     codes,
-    describe,
     incremental,
     listed,
     own,
-    told,
+    shown,
     whole,
 )
 from tests.node.topic_requests import create
@@ -36,13 +35,13 @@ BROKER_ASSIGNMENT = (f"group.{ASSIGNMENT}", "1000", 5)
 
 
 def test_a_group_without_members_may_have_settings(driver: "NodeDriver") -> None:
-    assert told(driver.call(describe("group", "g"))) == {
+    assert shown(driver, "group", "g") == {
         SESSION: ("45000", 5, BROKER_SESSION),
         INTERVAL: ("5000", 5, BROKER_INTERVAL),
         ASSIGNMENT: ("1000", 5, BROKER_ASSIGNMENT),
     }
     assert alter(driver, "group", "g", consumer_session_timeout_ms="20000") == (Code.NONE, None)
-    assert told(driver.call(describe("group", "g"))) == {
+    assert shown(driver, "group", "g") == {
         SESSION: ("20000", 8, (SESSION, "20000", 8), BROKER_SESSION),
         INTERVAL: ("5000", 5, BROKER_INTERVAL),
         ASSIGNMENT: ("1000", 5, BROKER_ASSIGNMENT),
@@ -213,7 +212,7 @@ def test_a_list_grows_and_shrinks_by_words(driver: "NodeDriver") -> None:
     ):
         request = incremental(("topic", "t", (("cleanup.policy", operation, value),)))
         assert codes(driver.call(request)) == [Code.NONE]
-        [policy] = told(driver.call(describe("topic", "t", "cleanup.policy"))).values()
+        [policy] = shown(driver, "topic", "t", "cleanup.policy").values()
         policies.append(policy[:2])
     assert policies == [
         ("delete,compact", 1),
