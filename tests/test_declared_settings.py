@@ -2,7 +2,7 @@
 suggestions read.
 """
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, get_type_hints
 
 import pytest
 
@@ -11,6 +11,7 @@ from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings
 from apportion.node.security_settings import MechanismSettings, SecuritySettings
 from apportion.node.settings import BrokerSettings
+from apportion.server.broker_options import BrokerOptions
 from apportion.settings import (
     Setting,
     ValueCheck,
@@ -122,6 +123,17 @@ def test_a_value_of_the_wrong_kind_is_answered_with_what_it_must_be(
     setting: Setting, value: object, fault: str | None
 ) -> None:
     assert fault_or_none(setting, value) == fault
+
+
+def test_every_setting_of_the_broker_is_a_keyword_argument_of_an_embedded_one() -> None:
+    owners = (BrokerSettings, GroupSettings, SecuritySettings)
+    types = {name: each.type for owner in owners for name, each in declared(owner).items()}
+    # Lists may also be given as lists, and as one text.
+    lists = (
+        *("group_consumer_assignors", "ssl_enabled_protocols", "sasl_enabled_mechanisms"),
+        "sasl_oauthbearer_expected_audience",
+    )
+    assert get_type_hints(BrokerOptions) | dict.fromkeys(lists, tuple[str, ...]) == types
 
 
 def test_a_note_on_another_setting_stands_in_the_sentence() -> None:

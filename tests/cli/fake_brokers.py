@@ -1,5 +1,7 @@
 """Brokers that answer as a test says, where ours would not: loading, old, amid a migration."""
 
+import socket
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,36 +36,95 @@ from apportion.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from apportion.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+)
 from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from apportion.wire.table import SERVED_APIS
-from tests.cli.loading_broker import LoadingBroker
+from apportion.wire.table import SERVED_APIS, decode_request, encode_response
 from tests.messages import response
 from tests.node.acl_requests import acl
 
-NEWEST_OF_3_0 = {9: 8, 15: 5, 16: 4}  # OffsetFetch, DescribeGroups, ListGroups: key and version
-CONSUMER_GROUP_DESCRIBE = 69
+OF_KAFKA_3_0 = {9: 8, 15: 5, 16: 4, 69: -1}
+"""Newest versions of OffsetFetch, DescribeGroups and ListGroups; no ConsumerGroupDescribe."""
 
 
-class FakeBroker(LoadingBroker):
-    """Has the group `g` without offsets; answers a request by its type, or as a loading broker."""
+class FakeBroker(threading.Thread):
+    """Serves one connection after the other until `close`: a request is answered by its type.
+
+    Unless `answers` says otherwise it has the group `g`, which is classic and empty, has no
+    offsets, and is coordinated here.
+    """
 
     def __init__(self, answers: Mapping[type, Callable[[], Any]]) -> None:
-        super().__init__(loading=0)
-        here = Coordinator(key="g", node_id=1, host="127.0.0.1", port=self._port)
-        group = OffsetFetchResponseGroup(group_id="g")
+        super().__init__()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        port = self._listener.getsockname()[1]
+        self.bootstrap = f"127.0.0.1:{port}"
+        broker = MetadataResponseBroker(node_id=1, host="127.0.0.1", port=port)
+        here = Coordinator(key="g", node_id=1, host="127.0.0.1", port=port)
+        group = ListedGroup(group_id="g", group_state="Empty", group_type="classic")
+        offsets = OffsetFetchResponseGroup(group_id="g")
         self._answers = {
+            ApiVersionsRequest: lambda: ApiVersionsResponse(api_keys=served_versions()),
+            MetadataRequest: lambda: MetadataResponse(brokers=(broker,)),
             FindCoordinatorRequest: lambda: FindCoordinatorResponse(coordinators=(here,)),
-            OffsetFetchRequest: lambda: OffsetFetchResponse(groups=(group,)),
+            ListGroupsRequest: lambda: ListGroupsResponse(groups=(group,)),
+            OffsetFetchRequest: lambda: OffsetFetchResponse(groups=(offsets,)),
             **answers,
         }
 
-    def _response(self, request: Any) -> Any:
-        answer = self._answers.get(type(request))
-        return answer() if answer else super()._response(request)
+    def close(self) -> None:
+        """Serve nobody any more."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self._listener.close()
+
+    def run(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as frames:
+                while size := frames.read(4):
+                    request = decode_request(frames.read(int.from_bytes(size, "big")))
+                    answer = self._answers[type(request.body)]()
+                    head = (request.api, request.version, request.correlation_id)
+                    connection.sendall(b"".join(encode_response(*head, answer)))
+
+
+def served_versions(newest: Mapping[int, int] = {}) -> tuple[ApiVersion, ...]:
+    """Every API that our broker serves. newest: the newest version of some, by key; -1: none."""
+    return tuple(
+        ApiVersion(api_key=key, min_version=api.versions[0], max_version=most)
+        for key, api in SERVED_APIS.items()
+        if (most := newest.get(key, api.versions[-1])) >= 0
+    )
+
+
+def loading(count: str) -> FakeBroker:
+    """Refuses so many requests before it lists the group `g`, which nobody may describe."""
+    refusals = [Code.COORDINATOR_LOAD_IN_PROGRESS] * int(count)
+    group = ListedGroup(group_id="g", group_state="Empty", group_type="classic")
+    denied = Coordinator(key="g", error_code=Code.GROUP_AUTHORIZATION_FAILED)
+
+    def listed() -> ListGroupsResponse:
+        if refusals:
+            return ListGroupsResponse(error_code=refusals.pop())
+        return ListGroupsResponse(groups=(group,))
+
+    return FakeBroker(
+        {
+            FindCoordinatorRequest: lambda: FindCoordinatorResponse(coordinators=(denied,)),
+            ListGroupsRequest: listed,
+        }
+    )
 
 
 def old(*configs: str) -> FakeBroker:
@@ -71,15 +132,7 @@ def old(*configs: str) -> FakeBroker:
 
     configs: how it describes the settings of a group, which it does not know: "refused", "empty".
     """
-    keys = tuple(
-        ApiVersion(
-            api_key=key,
-            min_version=api.versions[0],
-            max_version=NEWEST_OF_3_0.get(key, api.versions[-1]),
-        )
-        for key, api in SERVED_APIS.items()
-        if key != CONSUMER_GROUP_DESCRIBE
-    )
+    keys = served_versions(OF_KAFKA_3_0)
     refused = {"error_code": Code.INVALID_REQUEST, "error_message": "what is type 32?"}
     result = DescribeConfigsResult(**refused if configs == ("refused",) else {})  # type: ignore[arg-type]
     group = describe_groups.DescribedGroup(group_id="g", group_state="Empty")
@@ -190,10 +243,10 @@ def keeping() -> FakeBroker:
     )
 
 
-FAKES: dict[str, Callable[..., LoadingBroker]] = {
+FAKES: dict[str, Callable[..., FakeBroker]] = {
     "denying": denying,
     "keeping": keeping,
-    "loading": lambda count: LoadingBroker(int(count)),
+    "loading": loading,
     "migrating": migrating,
     "old": old,
 }

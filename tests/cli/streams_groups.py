@@ -1,19 +1,22 @@
-"""Classic groups whose members say what a test gives them, and the command that describes them."""
+"""Classic groups whose members say what Kafka Streams and others say, for transcripts."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
-from typer.testing import CliRunner
-
-from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.streams.metadata.codec import encode_assignment, encode_subscription
-from apportion.streams.metadata.model import AssignmentInfo, SubscriptionInfo
+from apportion.streams.metadata.model import (
+    OFFSET_UNKNOWN,
+    RUNNING,
+    AssignmentInfo,
+    AssignorError,
+    SubscriptionInfo,
+    TaskId,
+)
+from apportion.topics import TopicPartition
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -28,29 +31,122 @@ from apportion.wire.records.consumer_protocol import (
 )
 from apportion.wire.records.consumer_serde import encode
 
+Member = tuple[str, bytes, bytes]
+"""Client id, subscription, assignment."""
+
 
 def subscription(used: int, supported: int = -1, **more: Any) -> bytes:
     info = SubscriptionInfo(used, supported, **more)
     return encode(ConsumerProtocolSubscription(topics=("t",), user_data=encode_subscription(info)))
 
 
-def assignment(partitions: tuple[int, ...], used: int, **more: Any) -> bytes:
-    """What a member is given: these partitions of `t`."""
-    info = AssignmentInfo(used, **more)
-    given = (ConsumerProtocolTopicPartition(topic="t", partitions=partitions),)
-    return encode(
-        ConsumerProtocolAssignment(assigned_partitions=given, user_data=encode_assignment(info))
-    )
+def assignment(partitions: tuple[int, ...], used: int, *, topic: str = "t", **more: Any) -> bytes:
+    """What a member is given: these partitions of a topic."""
+    user_data = encode_assignment(AssignmentInfo(used, **more))
+    return assigned(partitions, topic=topic, user_data=user_data)
+
+
+def assigned(partitions: tuple[int, ...], *, topic: str = "t", **more: Any) -> bytes:
+    given = (ConsumerProtocolTopicPartition(topic=topic, partitions=partitions),)
+    return encode(ConsumerProtocolAssignment(assigned_partitions=given, **more))
+
+
+OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"  # processes
+TASK, OTHER = TaskId(0, 0), TaskId(0, 1)
+SPEAKS_11 = subscription(11, 11)
+DOWN = AssignorError.SHUTDOWN_REQUESTED
+INCOMPLETE = AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA
+UPGRADING: Sequence[Member] = (
+    (
+        "one",
+        subscription(
+            2,
+            process_id=OLD,
+            endpoint="old:1",
+            offset_sums={TASK: RUNNING, OTHER: OFFSET_UNKNOWN},
+        ),
+        assignment((0,), 2, active=(TASK,), standby={OTHER: (TopicPartition("t", 1),)}),
+    ),
+    (
+        "two",
+        subscription(11, 11, process_id=NEW, tags={"zone": "a"}),
+        assignment((1,), 2, active=(OTHER,)),
+    ),
+)
+"""An old process with an active task and a copy, and a new one that speaks as it does."""
+GROUPS: Mapping[str, Sequence[Member]] = {
+    "upgrading": UPGRADING,
+    "upgrading-unread": UPGRADING,
+    "warming-up": (
+        (
+            "one",
+            subscription(
+                11,
+                11,
+                process_id=OLD,
+                offset_sums={TaskId(1, number): RUNNING for number in range(3)},
+            ),
+            assignment((0,), 11, active=(TaskId(1, 0),), supported=11, next_rebalance_ms=1_000),
+        ),
+        (
+            "two",
+            subscription(11, 11, process_id=NEW, offset_sums={TaskId(1, 0): 7}),
+            assignment(
+                (1,),
+                11,
+                active=(TaskId(1, 1),),
+                supported=11,
+                standby={TaskId(1, 0): (TopicPartition("t", 0),)},
+            ),
+        ),
+    ),
+    # an unknown version; metadata that cannot be read, and an error
+    "odd": (
+        ("one", subscription(12, 12), assignment((0,), 2, active=(TASK,))),
+        ("two", b"\0", assignment((), 11, supported=11, error=INCOMPLETE)),
+    ),
+    "shutting-down": (
+        (
+            "one",
+            subscription(9, 11, process_id=OLD, error=DOWN),
+            assignment((), 9, supported=11, error=DOWN),
+        ),
+    ),
+    "control-characters": (
+        (
+            "one",
+            subscription(11, 11, process_id=NEW, endpoint="evil\x1b[2J:1", tags={"zone": "a\nb"}),
+            assignment((0, 1), 11, active=(TASK, OTHER), next_rebalance_ms=2**62),
+        ),
+    ),
+    "lost-topic": (("one", SPEAKS_11, assignment((0,), 11, topic="gone", active=(TASK,))),),
+    "later-version": (
+        (
+            "one",
+            subscription(12, 12),
+            encode(ConsumerProtocolAssignment(user_data=b"\0\0\0\x0c" * 2)),
+        ),
+    ),
+    "fresh": (("one", SPEAKS_11, assignment((0,), 11, active=(TASK,))),),
+    "range": (("one", b"", b""),),
+    "connect": (("one", b"", encode(ConsumerProtocolAssignment())),),
+    "reading": (
+        ("one", encode(ConsumerProtocolSubscription(topics=("t", "u"))), assigned((0, 7))),
+    ),
+}
+"""Names of groups in transcripts -> their members."""
+PROTOCOLS = {
+    "range": ("range", "consumer"),
+    "connect": ("sessioned", "connect"),
+    "reading": ("range", "consumer"),
+}
+"""Names of groups -> protocol and protocol type, where it is not Kafka Streams'."""
 
 
 def ask_to_join(
-    cluster: Cluster,
-    group_id: str,
-    instance_id: str,
-    metadata: bytes,
-    protocol: str = "stream",
-    protocol_type: str = "consumer",
+    cluster: Cluster, group_id: str, instance_id: str, metadata: bytes
 ) -> JoinGroupResponse:
+    protocol, protocol_type = PROTOCOLS.get(group_id, ("stream", "consumer"))
     result: JoinGroupResponse = cluster.call(
         JoinGroupRequest(
             group_id=group_id,
@@ -66,51 +162,26 @@ def ask_to_join(
 
 
 @contextmanager
-def group(
-    broker: SimpleNamespace, group_id: str, each: list[tuple[str, bytes, bytes]], **more: Any
-) -> Iterator[list[str]]:
-    """A stable classic group of these members, each its client id, its subscription and its
-    assignment; their member ids.
-    """
+def group(clusters: Mapping[str, Cluster], group_id: str) -> Iterator[None]:
+    """The stable group of that name in `GROUPS`. clusters: clients by client id."""
+    members = GROUPS[group_id]
     with ThreadPoolExecutor() as threads:
         asked = [
-            threads.submit(
-                ask_to_join, broker.clusters[client], group_id, f"seat-{number}", metadata, **more
-            )
-            for number, (client, metadata, _) in enumerate(each)
+            threads.submit(ask_to_join, clusters[client], group_id, f"seat-{number}", metadata)
+            for number, (client, metadata, _) in enumerate(members)
         ]
         joined = [each.result() for each in asked]
     ids = [each.member_id for each in joined]
     assert {each.generation_id for each in joined} == {1}
     given = tuple(
         SyncGroupRequestAssignment(member_id=member, assignment=assignment)
-        for member, (_, _, assignment) in zip(ids, each, strict=True)
+        for member, (_, _, assignment) in zip(ids, members, strict=True)
     )
     sync = SyncGroupRequest(
         group_id=group_id, generation_id=1, member_id=joined[0].leader, assignments=given
     )
-    assert (
-        broker.clusters["one"].call(sync, coordinator=group_id, version=2).error_code == Code.NONE
-    )
-    yield ids
+    assert clusters["one"].call(sync, coordinator=group_id, version=2).error_code == Code.NONE
+    yield
     leaving = tuple(MemberIdentity(member_id=member) for member in ids)
-    broker.clusters["one"].call(
-        LeaveGroupRequest(group_id=group_id, members=leaving), coordinator=group_id
-    )
-
-
-def asked(broker: SimpleNamespace, group_id: str, *more: str) -> tuple[int, list[str]]:
-    """Exit code, and the lines on stdout or stderr, of the command on that group."""
-    result = CliRunner().invoke(
-        app, ["streams", "describe", group_id, "--bootstrap", broker.bootstrap, *more]
-    )
-    return result.exit_code, [line.rstrip() for line in result.output.splitlines()]
-
-
-def as_json(broker: SimpleNamespace, group_id: str) -> dict[str, Any]:
-    result = CliRunner().invoke(
-        app, ["streams", "describe", group_id, "--json", "--bootstrap", broker.bootstrap]
-    )
-    assert (result.exit_code, result.stderr) == (0, "")
-    answer: dict[str, Any] = json.loads(result.stdout)
-    return answer
+    leave = LeaveGroupRequest(group_id=group_id, members=leaving)
+    clusters["one"].call(leave, coordinator=group_id)

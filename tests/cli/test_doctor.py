@@ -22,7 +22,7 @@ from apportion.client.cluster import Cluster
 from apportion.member.batch.span import sorted_span
 from apportion.member.group_claims import metadata_of
 from apportion.topics import partitions_of
-from tests.cli.groups_on_a_broker import join
+from tests.cli.members import join
 from tests.client import changes
 from tests.node.acl_requests import acl
 

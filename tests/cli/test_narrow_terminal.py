@@ -6,34 +6,13 @@ from typing import Any
 import pytest
 
 from apportion.client.cluster import Cluster
-from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
-from apportion.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
+from tests.cli.members import join
 from tests.cli.terminal import on_terminal
 from tests.client import changes
 
 WORKERS = [f"analytics-nightly-worker-eu-west-1-pod-{number}-0f61d9a2" for number in range(10)]
-
-
-def beat(
-    cluster: Cluster, member_id: str, epoch: int, owned: tuple[Any, ...] = ()
-) -> ConsumerGroupHeartbeatResponse:
-    request = ConsumerGroupHeartbeatRequest(
-        group_id="g",
-        member_id=member_id,
-        member_epoch=epoch,
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=("analytics-events",),
-        topic_partitions=owned,
-    )
-    answer = cluster.call(request, coordinator="g")
-    assert answer.error_code == Code.NONE
-    result: ConsumerGroupHeartbeatResponse = answer
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +24,7 @@ def bootstrap() -> Iterator[str]:
         clusters = [Cluster(broker.bootstrap, client_id=name) for name in WORKERS]
         clusters[0].create_topic("analytics-events", 60)
         for cluster, name in zip(clusters, WORKERS, strict=True):
-            beat(cluster, name, 0)
+            join(cluster, "g", name, "analytics-events")
         yield broker.bootstrap
         for cluster in clusters:
             cluster.close()
@@ -99,17 +78,7 @@ def test_a_member_without_partitions_and_a_group_without_members_are_told_in_wor
     cluster: Any = Cluster(bootstrap)
     partition = partitions_of(cluster.topics(["analytics-events"]).named("analytics-events"))[0]
     changes.commit(cluster, "offsets-alone", {partition: 0})
-    cluster.call(
-        ConsumerGroupHeartbeatRequest(
-            group_id="waits",
-            member_id="m",
-            member_epoch=0,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=("flihgts",),
-            topic_partitions=(),
-        ),
-        coordinator="waits",
-    )
+    join(cluster, "waits", "m", "flihgts")
     cluster.close()
     described = {
         group: on_terminal(["groups", "describe", group, "--bootstrap", bootstrap], 80)
@@ -134,21 +103,10 @@ def broken_in_a_word(lines: list[str], columns: int) -> list[Any]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["sim", "--seed", "7", "--quiet", "--seconds", "5"],
-        ["streams", "rehearse", "--from", "1.1", "--to", "4.0", "--instances", "2"],
-        [
-            "streams",
-            "rehearse",
-            "--from",
-            "2.3",
-            "--to",
-            "3.9",
-            "--instances",
-            "2",
-            "--bounces",
-            "1",
-        ],
+        "sim --seed 7 --quiet --seconds 5",
+        "streams rehearse --from 1.1 --to 4.0 --instances 2",
+        "streams rehearse --from 2.3 --to 3.9 --instances 2 --bounces 1",
     ],
 )
-def test_sentences_break_between_words(arguments: list[str]) -> None:
-    assert broken_in_a_word(on_terminal(arguments, 80), 80) == []
+def test_sentences_break_between_words(arguments: str) -> None:
+    assert broken_in_a_word(on_terminal(arguments.split(), 80), 80) == []

@@ -53,29 +53,15 @@ def test_an_upgrade_is_told_step_by_step() -> None:
 @pytest.mark.parametrize(
     ("way", "rows"),
     [
-        (["--from", "1.1", "--to", "4.0", "--instances", "2"], 5),
-        (["--from", "3.1", "--to", "4.0", "--instances", "3"], 4),
-        (["--from", "2.4", "--to", "4.0", "--instances", "10", "--partitions", "60"], 11),
-        (
-            [
-                "--from",
-                "2.4",
-                "--to",
-                "4.0",
-                "--instances",
-                "3",
-                "--crash-at",
-                "2",
-                "--victim",
-                "broker",
-            ],
-            5,
-        ),
-        (["--from", "4.0", "--to", "4.3", "--instances", "1"], 2),
+        ("--from 1.1 --to 4.0 --instances 2", 5),
+        ("--from 3.1 --to 4.0 --instances 3", 4),
+        ("--from 2.4 --to 4.0 --instances 10 --partitions 60", 11),
+        ("--from 2.4 --to 4.0 --instances 3 --crash-at 2 --victim broker", 5),
+        ("--from 4.0 --to 4.3 --instances 1", 2),
     ],
 )
-def test_the_steps_fit_into_a_terminal_of_80_columns(way: list[str], rows: int) -> None:
-    _, out, _ = run(*way, env={"COLUMNS": "80"})
+def test_the_steps_fit_into_a_terminal_of_80_columns(way: str, rows: int) -> None:
+    _, out, _ = run(*way.split(), env={"COLUMNS": "80"})
     table = [line for line in out.splitlines() if line.startswith(("│", "┃"))]
     # and its head; what is too wide takes another line
     assert [len(line) <= 80 for line in table] == [True] * (rows + 1)
@@ -139,21 +125,8 @@ def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed()
 
 def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path: Path) -> None:
     file = tmp_path / "upgrade.svg"
-    assert (
-        run(
-            "--from",
-            "2.8",
-            "--to",
-            "4.3",
-            "--instances",
-            "3",
-            "--crash-at",
-            "2",
-            "--picture",
-            str(file),
-        )[0]
-        == 0
-    )
+    upgrade = "--from 2.8 --to 4.3 --instances 3 --crash-at 2 --picture"
+    assert run(*upgrade.split(), str(file))[0] == 0
     texts = [text.text for text in ET.parse(file).iter("{http://www.w3.org/2000/svg}text")]
     assert texts[0] == "Kafka Streams from 2.8 to 4.3: one rolling bounce"
     for text in ("app1", "app2", "app3", "3 leader", "app1 crashes", "9", "11", "2.8", "4.3"):

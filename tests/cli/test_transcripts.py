@@ -14,6 +14,8 @@ A line is a step, and what it shows stands behind `>`; a line with "#" is a rema
 - `stored g`: offsets and metadata of the group
 - `m joins g [t,u] [rack_id=north]` / `m leaves g`: a member of the consumer protocol
 - `classic g [INSTANCE]`: a member of the classic protocol joins
+- `classic-group NAME`: a stable group of `streams_groups.py`
+- `rebalancing g`: a group whose member has joined and has no assignment yet
 - `acl t User:bob 10.0.0.1`: an ACL by which that principal may read the topic from there
 - `secured bob [MECHANISM...]`: a new broker on which bob may do nothing; TMP/bob.properties has his
   login, and TMP/alice.properties that of the super user

@@ -18,13 +18,11 @@ from apportion.cli.main import app
 from apportion.cli.watch.screens import Screen
 from apportion.cli.watch.watching import LEAST_PATIENCE_S, ClusterOutage, patience_ms
 from apportion.client.cluster import Cluster
-from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
-from tests.cli.groups_on_a_broker import join
+from tests.cli.members import join, leave
 from tests.cli.terminal import STYLE, on_terminal
 from tests.client import changes
 
@@ -83,11 +81,6 @@ class Watch:
         self._process.communicate(timeout=LIMIT_S)
 
 
-def leave(cluster: Cluster, member_id: str) -> None:
-    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=-1)
-    assert cluster.call(request, coordinator="g").error_code == Code.NONE
-
-
 def test_each_change_is_a_line_in_a_pipe(cluster: Cluster) -> None:
     watch = Watch(cluster)
     try:
@@ -100,7 +93,7 @@ def test_each_change_is_a_line_in_a_pipe(cluster: Cluster) -> None:
             "t 0: from nobody to m",
             "Stable, epoch 2, 1 member, total lag 1",
         ]
-        leave(cluster, "m")
+        leave(cluster, "g", "m")
         assert watch.lines("lag 1") == [
             "Stable, now Empty",
             "epoch 2, now 3",

@@ -22,12 +22,13 @@ from apportion.member.group_claims import metadata_of
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import encode
+from tests.cli import streams_groups
 from tests.cli.completions import completed
 from tests.cli.fake_brokers import FAKES
+from tests.cli.members import join, leave
 from tests.client import changes
 from tests.node.acl_requests import acl
 
@@ -36,7 +37,7 @@ WITHOUT_CLUSTER = ("serve", "sim", "streams rehearse")
 VARIABLE = re.compile(r"[A-Z_]+=")
 MINUTE_MS = 60_000
 MASKS = (
-    re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    re.compile(r"(?!00000000-)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     re.compile(r"(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])[\w-]{22}(?![\w-])"),
 )
 
@@ -129,6 +130,8 @@ class Transcript:
             "joins": self._joins,
             "leaves": self._leaves,
             "classic": self._classic,
+            "classic-group": self._classic_group,
+            "rebalancing": self._rebalancing,
             "file": self._file,
             "tab": self._tab,
             "acl": self._acl,
@@ -192,20 +195,11 @@ class Transcript:
 
     def _joins(self, member: str, group: str, topics: str = "t", *more: str) -> None:
         """A member of the consumer protocol joins; topics with commas between, then fields."""
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=group,
-            member_id=member,
-            member_epoch=0,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=tuple(topics.split(",")),
-            topic_partitions=(),
-            **dict(each.split("=") for each in more),  # type: ignore[arg-type]
-        )
-        assert self.cluster.call(request, coordinator=group).error_code == Code.NONE
+        fields = dict(each.split("=") for each in more)
+        join(self.cluster, group, member, *topics.split(","), **fields)
 
     def _leaves(self, member: str, group: str) -> None:
-        request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=-1)
-        assert self.cluster.call(request, coordinator=group).error_code == Code.NONE
+        leave(self.cluster, group, member)
 
     def _classic(self, group: str, instance: str | None = None) -> None:
         """A member of the classic protocol joins."""
@@ -221,6 +215,21 @@ class Transcript:
         version = 3 if instance is None else 5
         joined = self.cluster.call(request, coordinator=group, version=version)
         assert joined.error_code == Code.NONE
+
+    def _clients(self) -> dict[str, Cluster]:
+        """Clients by client id."""
+        clients = {name: Cluster(self.bootstrap, client_id=name) for name in ("one", "two")}
+        for client in clients.values():
+            self._undo.callback(client.close)
+        return clients
+
+    def _classic_group(self, name: str) -> None:
+        self._undo.enter_context(streams_groups.group(self._clients(), name))
+
+    def _rebalancing(self, name: str) -> None:
+        """A group of Kafka Streams whose one member has joined and has no assignment."""
+        metadata = streams_groups.SPEAKS_11
+        streams_groups.ask_to_join(self._clients()["one"], name, "seat", metadata)
 
     def _acl(self, name: str, principal: str, host: str) -> None:
         """An ACL, also one that the command does not add: the principal may read the topic."""

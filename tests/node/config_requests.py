@@ -121,6 +121,11 @@ def listed(answer: Any) -> Any:
     return [(each.resource_type, each.resource_name) for each in answer.config_resources]
 
 
+def shown(driver: "NodeDriver", kind: Any, name: str, *keys: str) -> Any:
+    """The named settings of one resource, or all, as `told` has them."""
+    return told(driver.call(describe(kind, name, *keys)))
+
+
 LIST_ALL = ListConfigResourcesRequest()
 
 
@@ -132,5 +137,5 @@ def alter(driver: NodeDriver, kind: str, name: str, **values: str | None) -> Any
 
 def own(driver: NodeDriver, kind: str, name: str) -> dict[str, str]:
     """The own settings of a resource as clients are told them."""
-    entries = told(driver.call(describe(kind, name)))
+    entries = shown(driver, kind, name)
     return {key: each[0] for key, each in entries.items() if each[1] in (1, 2, 3, 8)}

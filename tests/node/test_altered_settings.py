@@ -27,8 +27,7 @@ GROUP, BROKER, TOPIC = 32, 4, 2
 @pytest.fixture
 def driver() -> NodeDriver:
     """A node that tells every member the configured interval."""
-    no_budget: dict[str, Any] = {"apportion.heartbeat.budget.per.second": 0}
-    return kit.NodeDriver(**no_budget)
+    return kit.NodeDriver(apportion_heartbeat_budget_per_second=0)
 
 
 def alter(driver: NodeDriver, kind: str, name: str, **values: str | None) -> None:

@@ -22,16 +22,14 @@ from tests.node.topic_requests import produced
 def test_topics_are_deleted_only_where_that_is_allowed() -> None:
     request = DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),))
     for is_allowed, code in ((False, Code.TOPIC_DELETION_DISABLED), (True, Code.NONE)):
-        defaults: dict[str, Any] = {"delete.topic.enable": is_allowed}
-        driver = kit.NodeDriver(**defaults)
+        driver = kit.NodeDriver(delete_topic_enable=is_allowed)
         driver.create("t")
         assert driver.call(request).responses[0].error_code == code
 
 
 def test_a_fetch_brings_no_more_than_the_broker_gives_at_once() -> None:
     for most_bytes, count in ((2500, 2), (57_671_680, 5)):
-        defaults: dict[str, Any] = {"fetch.max.bytes": most_bytes}
-        driver = kit.NodeDriver(**defaults)
+        driver = kit.NodeDriver(fetch_max_bytes=most_bytes)
         driver.create("t")
         sizes = []
         for _ in range(5):
@@ -46,8 +44,7 @@ def test_a_fetch_brings_no_more_than_the_broker_gives_at_once() -> None:
     ("expires_ms", "code"), [(60_000, Code.NONE), (86_400_000, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)]
 )
 def test_a_silent_producer_is_forgotten(expires_ms: int, code: Code) -> None:
-    defaults: dict[str, Any] = {"producer.id.expiration.ms": expires_ms}
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(producer_id_expiration_ms=expires_ms)
     driver.create("t")
     for sequence, wanted in ((0, Code.NONE), (5, code)):
         sent = kit.batch(b"v", producer_id=7, producer_epoch=0, base_sequence=sequence)
@@ -56,15 +53,13 @@ def test_a_silent_producer_is_forgotten(expires_ms: int, code: Code) -> None:
 
 
 def test_the_broker_bears_the_number_that_it_was_given() -> None:
-    defaults: dict[str, Any] = {"node.id": 7}
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(node_id=7)
     answer = driver.call(DescribeClusterRequest())
     assert (answer.controller_id, [each.broker_id for each in answer.brokers]) == (7, [7])
 
 
 def test_groups_are_spread_over_so_many_partitions() -> None:
-    defaults: dict[str, Any] = {"offsets.topic.num.partitions": 3}
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(offsets_topic_num_partitions=3)
     [topic] = driver.call(
         MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),))
     ).topics
@@ -88,8 +83,7 @@ def join(driver: NodeDriver, session_ms: int = 6000, member_id: str = "") -> int
 
 @pytest.mark.parametrize(("delay_ms", "after_ms"), [(0, 0), (700, 700)])
 def test_a_classic_group_waits_for_more_members(delay_ms: int, after_ms: int) -> None:
-    defaults: dict[str, Any] = {"group.initial.rebalance.delay.ms": delay_ms}
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(group_initial_rebalance_delay_ms=delay_ms)
     ticket = join(driver)
     if after_ms:
         driver.sleep(after_ms - 1)
@@ -100,8 +94,7 @@ def test_a_classic_group_waits_for_more_members(delay_ms: int, after_ms: int) ->
 
 
 def test_a_classic_group_has_no_more_members_than_it_may() -> None:
-    defaults: dict[str, Any] = {"group.max.size": 2, "group.initial.rebalance.delay.ms": 700}
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(group_max_size=2, group_initial_rebalance_delay_ms=700)
     first, second, third = (join(driver) for _ in range(3))
     assert driver.answers[third].error_code == Code.GROUP_MAX_SIZE_REACHED
     driver.sleep(1400)
@@ -111,11 +104,7 @@ def test_a_classic_group_has_no_more_members_than_it_may() -> None:
 
 @pytest.mark.parametrize(("session_ms", "code"), [(1999, 26), (2000, 0), (3000, 0), (3001, 26)])
 def test_the_session_of_a_classic_member_is_within_its_bounds(session_ms: int, code: int) -> None:
-    defaults: dict[str, Any] = {
-        "group.min.session.timeout.ms": 2000,
-        "group.max.session.timeout.ms": 3000,
-    }
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(group_min_session_timeout_ms=2000, group_max_session_timeout_ms=3000)
     assert driver.answers[join(driver, session_ms)].error_code == code
 
 
@@ -139,11 +128,9 @@ def beat(
 def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(
     budget: int, is_told: list[int]
 ) -> None:
-    defaults: dict[str, Any] = {
-        "group.consumer.heartbeat.interval.ms": 300,
-        "apportion.heartbeat.budget.per.second": budget,
-    }
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(
+        group_consumer_heartbeat_interval_ms=300, apportion_heartbeat_budget_per_second=budget
+    )
     driver.create("t", 4)
     told = [beat(driver, "a", group_id=group_id).heartbeat_interval_ms for group_id in "fgh"]
     assert told == is_told, "the groups of three shards share one budget"
@@ -153,8 +140,7 @@ def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(
     ("session_ms", "code"), [(2000, Code.UNKNOWN_MEMBER_ID), (60_000, Code.NONE)]
 )
 def test_a_consumer_group_member_expires_after_its_session(session_ms: int, code: Code) -> None:
-    defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": session_ms}
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(group_consumer_session_timeout_ms=session_ms)
     driver.create("t")
     epoch = beat(driver, "a").member_epoch
     driver.sleep(2001)

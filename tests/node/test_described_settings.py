@@ -17,6 +17,7 @@ from tests.node.config_requests import (
     alter,
     describe,
     listed,
+    shown,
     told,
 )
 from tests.node.kit import NodeDriver
@@ -24,43 +25,38 @@ from tests.node.kit import NodeDriver
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 BROKER_SESSION = ("group.consumer.session.timeout.ms", "45000", 5)
 BROKER_INTERVAL = ("group.consumer.heartbeat.interval.ms", "5000", 5)
+MOST, MOST_OF_TOPIC = "message.max.bytes", "max.message.bytes"
 
 
 def test_a_setting_of_one_broker_goes_before_that_of_all(driver: NodeDriver) -> None:
     driver.create("t")
     alter(driver, "broker", "", message_max_bytes="6000")
     alter(driver, "broker", "1", message_max_bytes="5000")
-    synonyms = [("message.max.bytes", "5000", 2), ("message.max.bytes", "6000", 3)]
-    default = ("message.max.bytes", "1048588", 5)
-    assert told(driver.call(describe("broker", "1", "message.max.bytes"))) == {
-        "message.max.bytes": ("5000", 2, *synonyms, default)
+    synonyms = [(MOST, "5000", 2), (MOST, "6000", 3)]
+    default = (MOST, "1048588", 5)
+    assert shown(driver, "broker", "1", MOST) == {MOST: ("5000", 2, *synonyms, default)}
+    assert shown(driver, "topic", "t", MOST_OF_TOPIC) == {
+        MOST_OF_TOPIC: ("5000", 2, *synonyms, default)
     }
-    assert told(driver.call(describe("topic", "t", "max.message.bytes"))) == {
-        "max.message.bytes": ("5000", 2, *synonyms, default)
-    }
-    assert told(driver.call(describe("broker", "", "message.max.bytes"))) == {
-        "message.max.bytes": ("6000", 3, synonyms[1])
-    }
+    assert shown(driver, "broker", "", MOST) == {MOST: ("6000", 3, synonyms[1])}
     alter(driver, "broker", "1", message_max_bytes=None)
-    assert told(driver.call(describe("broker", "1", "message.max.bytes"))) == {
-        "message.max.bytes": ("6000", 3, synonyms[1], default)
-    }
+    assert shown(driver, "broker", "1", MOST) == {MOST: ("6000", 3, synonyms[1], default)}
     alter(driver, "topic", "t", max_message_bytes="7000")
-    assert told(driver.call(describe("topic", "t", "max.message.bytes"))) == {
-        "max.message.bytes": ("7000", 1, ("max.message.bytes", "7000", 1), synonyms[1], default)
+    assert shown(driver, "topic", "t", MOST_OF_TOPIC) == {
+        MOST_OF_TOPIC: ("7000", 1, (MOST_OF_TOPIC, "7000", 1), synonyms[1], default)
     }
 
 
 def test_a_setting_that_a_broker_was_started_with_is_a_synonym() -> None:
     driver = kit.NodeDriver(message_max_bytes=9000)
     alter(driver, "broker", "1", message_max_bytes="5000")
-    assert told(driver.call(describe("broker", "1", "message.max.bytes"))) == {
-        "message.max.bytes": (
+    assert shown(driver, "broker", "1", MOST) == {
+        MOST: (
             "5000",
             2,
-            ("message.max.bytes", "5000", 2),
-            ("message.max.bytes", "9000", 4),
-            ("message.max.bytes", "1048588", 5),
+            (MOST, "5000", 2),
+            (MOST, "9000", 4),
+            (MOST, "1048588", 5),
         )
     }
 
@@ -114,7 +110,7 @@ def test_synonyms_and_sentences_are_told_on_request(driver: NodeDriver) -> None:
 def test_a_resource_that_cannot_be_described_is_refused(
     driver: NodeDriver, kind: Any, name: str, code: Code
 ) -> None:
-    assert told(driver.call(describe(kind, name))) == code
+    assert shown(driver, kind, name) == code
 
 
 def test_resources_are_listed_by_kind(driver: NodeDriver) -> None:
@@ -137,16 +133,15 @@ def test_a_group_keeps_its_settings_within_new_bounds_of_the_broker() -> None:
     driver = kit.NodeDriver()
     alter(driver, "group", "g", consumer_session_timeout_ms="7000")
     alter(driver, "group", "h", consumer_heartbeat_interval_ms="12000")
-    bounds: dict[str, Any] = {"group.consumer.min.session.timeout.ms": 10_000}
-    again = kit.NodeDriver(driver.disk.crash(), **bounds)
-    assert told(again.call(describe("group", "g", SESSION)))[SESSION][:2] == ("10000", 8)
-    bounds = {
-        "group.consumer.session.timeout.ms": 12_000,
-        "group.consumer.max.session.timeout.ms": 12_000,
-    }
-    again = kit.NodeDriver(driver.disk.crash(), **bounds)
+    again = kit.NodeDriver(driver.disk.crash(), group_consumer_min_session_timeout_ms=10_000)
+    assert shown(again, "group", "g", SESSION)[SESSION][:2] == ("10000", 8)
+    again = kit.NodeDriver(
+        driver.disk.crash(),
+        group_consumer_session_timeout_ms=12_000,
+        group_consumer_max_session_timeout_ms=12_000,
+    )
     # 12 s is no interval for a session of 12 s, so the broker's own holds.
-    assert told(again.call(describe("group", "h", INTERVAL)))[INTERVAL][:2] == ("4000", 8)
+    assert shown(again, "group", "h", INTERVAL)[INTERVAL][:2] == ("4000", 8)
 
 
 def test_an_altered_setting_that_no_longer_fits_is_left_out_at_a_start() -> None:
@@ -167,18 +162,16 @@ def test_a_setting_of_one_broker_that_is_left_out_does_not_hide_that_of_all() ->
     name = "group.consumer.assignment.interval.ms"
     alter(driver, "broker", "", group_consumer_assignment_interval_ms="2000")
     alter(driver, "broker", "1", group_consumer_assignment_interval_ms="9000")
-    bounds: dict[str, Any] = {"group.consumer.max.assignment.interval.ms": 5_000}
-    again = kit.NodeDriver(driver.disk.crash(), **bounds)
-    assert told(again.call(describe("broker", "1", name))) == {
+    again = kit.NodeDriver(driver.disk.crash(), group_consumer_max_assignment_interval_ms=5_000)
+    assert shown(again, "broker", "1", name) == {
         name: ("2000", 3, (name, "2000", 3), (name, "1000", 5))
     }
-    bounds = {"group.consumer.max.assignment.interval.ms": 1_500}
-    again = kit.NodeDriver(driver.disk.crash(), **bounds)
-    assert told(again.call(describe("broker", "1", name))) == {name: ("1000", 5, (name, "1000", 5))}
-    assert told(again.call(describe("broker", "", name))) == {}
+    again = kit.NodeDriver(driver.disk.crash(), group_consumer_max_assignment_interval_ms=1_500)
+    assert shown(again, "broker", "1", name) == {name: ("1000", 5, (name, "1000", 5))}
+    assert shown(again, "broker", "", name) == {}
     # They are still stored: with the bounds of before they hold again.
     again = kit.NodeDriver(again.disk.crash())
-    assert told(again.call(describe("broker", "1", name)))[name][:2] == ("9000", 2)
+    assert shown(again, "broker", "1", name)[name][:2] == ("9000", 2)
 
 
 VALUES: Any = {

@@ -200,12 +200,9 @@ def test_topic_settings_of_well_known_clients_are_accepted(
 
 
 def test_a_topic_whose_settings_come_from_the_broker_says_so() -> None:
-    defaults: dict[str, Any] = {
-        "log.retention.minutes": 5,
-        "log.roll.hours": 2,
-        "log.message.timestamp.type": "LogAppendTime",
-    }
-    driver = kit.NodeDriver(**defaults)
+    driver = kit.NodeDriver(
+        log_retention_minutes=5, log_roll_hours=2, log_message_timestamp_type="LogAppendTime"
+    )
     driver.create("t")
     configs = described(driver)
     assert [
