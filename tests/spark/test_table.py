@@ -68,6 +68,19 @@ def written(
     ]
 
 
+def part(
+    path: str, partition: int, start: int, end: int, schema: pa.Schema = ROWS
+) -> list[WrittenFile]:
+    """The files of these rows of a partition, whose fence is where they start."""
+    windows = {("t", partition): OffsetWindow(start, start, end)}
+    return written(path, windows, rows(partition, start, end, schema), schema=schema)
+
+
+def append(path: str, partition: int, start: int, end: int) -> None:
+    """Commit these rows, and the fence above them."""
+    opened(path).commit(part(path, partition, start, end), {f"g/t/{partition}": end}, ROWS)
+
+
 def stored(path: str) -> list[tuple[int, int]]:
     return sorted(
         zip(
@@ -81,8 +94,7 @@ def stored(path: str) -> list[tuple[int, int]]:
     )
 
 
-def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_one_file_holds_one_kafka_partition_and_says_its_range(path: str) -> None:
     opened(path)
     mixed = (
         pa.Table.from_batches([rows(0, 5, 8), rows(1, 0, 2), rows(0, 8, 9)])
@@ -98,59 +110,49 @@ def test_one_file_holds_one_kafka_partition_and_says_its_range(tmp_path: Path) -
     ]
 
 
-def test_small_batches_of_one_partition_share_a_row_group(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_small_batches_of_one_partition_share_a_row_group(path: str) -> None:
     opened(path)
     (file,) = written(
         path, {("t", 0): OffsetWindow(0, 0, 9)}, rows(0, 0, 3), rows(0, 3, 4), rows(0, 4, 9)
     )
-    stored_file = pq.ParquetFile(tmp_path / "t" / file.path)
+    stored_file = pq.ParquetFile(Path(path, file.path))
     assert (stored_file.num_row_groups, stored_file.read().column("offset").to_pylist()) == (
         1,
         list(range(9)),
     )
 
 
-def test_rows_below_the_lower_bound_are_dropped(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_rows_below_the_lower_bound_are_dropped(path: str) -> None:
     opened(path)
     (file,) = written(path, {("t", 0): OffsetWindow(7, 5, 9)}, rows(0, 5, 9))
     assert (file.rows, file.first, file.last) == (2, 7, 8)
 
 
-def test_rows_that_the_span_does_not_cover_are_refused_and_leave_no_file(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_rows_that_the_span_does_not_cover_are_refused_and_leave_no_file(path: str) -> None:
     opened(path)
     with pytest.raises(
         NotWritable, match="Keep the source's columns topic, partition and offset unchanged"
     ):
         written(path, {("t", 0): OffsetWindow(5, 5, 9)}, rows(0, 5, 7), rows(0, 7, 12))
-    assert list((tmp_path / "t").glob("*.parquet")) == []
+    assert list(Path(path).glob("*.parquet")) == []
 
 
-def test_files_and_fences_appear_together(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_files_and_fences_appear_together(path: str) -> None:
     attempt = opened(path)
     assert attempt.fence_or_none("g/t/0") is None
-    attempt.commit(
-        written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3)), {"g/t/0": 3}, ROWS
-    )
+    attempt.commit(part(path, 0, 0, 3), {"g/t/0": 3}, ROWS)
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, 0), (0, 1), (0, 2)], 3)
 
 
-def test_a_batch_without_rows_moves_its_fence(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_a_batch_without_rows_moves_its_fence(path: str) -> None:
     opened(path).commit([], {"g/t/0": 12}, ROWS)
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([], 12)
 
 
-def test_a_writer_that_read_the_fence_before_it_moved_commits_nothing(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_a_writer_that_read_the_fence_before_it_moved_commits_nothing(path: str) -> None:
     zombie = opened(path)
-    late = written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3))
-    opened(path).commit(
-        written(path, {("t", 0): OffsetWindow(0, 0, 5)}, rows(0, 0, 5)), {"g/t/0": 5}, ROWS
-    )
+    late = part(path, 0, 0, 3)
+    append(path, 0, 0, 5)
     with pytest.raises(CommitConflict):
         zombie.commit(late, {"g/t/0": 3}, ROWS)
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == (
@@ -159,20 +161,16 @@ def test_a_writer_that_read_the_fence_before_it_moved_commits_nothing(tmp_path: 
     )
 
 
-def test_writers_of_different_partitions_do_not_beat_each_other(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_writers_of_different_partitions_do_not_beat_each_other(path: str) -> None:
     one, other = opened(path), opened(path)
-    one.commit(written(path, {("t", 0): OffsetWindow(0, 0, 2)}, rows(0, 0, 2)), {"g/t/0": 2}, ROWS)
-    other.commit(
-        written(path, {("t", 1): OffsetWindow(0, 0, 2)}, rows(1, 0, 2)), {"g/t/1": 2}, ROWS
-    )
+    one.commit(part(path, 0, 0, 2), {"g/t/0": 2}, ROWS)
+    other.commit(part(path, 1, 0, 2), {"g/t/1": 2}, ROWS)
     assert stored(path) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_a_file_that_straddles_the_fence_is_written_again_above_it(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_a_file_that_straddles_the_fence_is_written_again_above_it(path: str) -> None:
     opened(path)
-    files = written(path, {("t", 0): OffsetWindow(0, 0, 6)}, rows(0, 0, 6))
+    files = part(path, 0, 0, 6)
     windows = {TopicPartition("t", 0): OffsetWindow(4, 0, 6)}
     job = PartFileWriter(path, None, ROWS, windows)
     paths = pa.RecordBatch.from_pydict({"path": [file.path for file in files]})
@@ -180,19 +178,15 @@ def test_a_file_that_straddles_the_fence_is_written_again_above_it(tmp_path: Pat
     (again,) = starmap(WrittenFile, zip(*report.to_pydict().values(), strict=True))
     assert (again.rows, again.first, again.last) == (2, 4, 5)
     delete_files(job.filesystem(), [file.path for file in files])
-    assert [file.name for file in (tmp_path / "t").glob("*.parquet")] == [again.path]
+    assert [file.name for file in Path(path).glob("*.parquet")] == [again.path]
 
 
-def test_a_column_that_the_table_lacks_is_added_before_anything_is_written(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    opened(path).commit(
-        written(path, {("t", 0): OffsetWindow(0, 0, 1)}, rows(0, 0, 1)), {"g/t/0": 1}, ROWS
-    )
+def test_a_column_that_the_table_lacks_is_added_before_anything_is_written(path: str) -> None:
+    append(path, 0, 0, 1)
     wider = ROWS.append(pa.field("delay", pa.int64()))
-    more = written(path, {("t", 0): OffsetWindow(1, 1, 3)}, rows(0, 1, 3, wider), schema=wider)
+    more = part(path, 0, 1, 3, wider)
     opened(path, wider).commit(more, {"g/t/0": 3}, wider)
-    narrow = written(path, {("t", 1): OffsetWindow(0, 0, 1)}, rows(1, 0, 1))
-    opened(path).commit(narrow, {"g/t/1": 1}, ROWS)
+    append(path, 1, 0, 1)
     table = (
         DeltaTable(path)
         .to_pyarrow_table()
@@ -201,8 +195,7 @@ def test_a_column_that_the_table_lacks_is_added_before_anything_is_written(tmp_p
     assert table.column("delay").to_pylist() == [None, 7, 7, None]
 
 
-def test_a_column_of_another_type_is_refused_with_both_types_named(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
+def test_a_column_of_another_type_is_refused_with_both_types_named(path: str) -> None:
     opened(path)
     other = pa.schema([*list(ROWS)[:3], pa.field("city", pa.int64())])
     with pytest.raises(NotWritable, match="holds column city as string, the query writes long"):
@@ -211,20 +204,14 @@ def test_a_column_of_another_type_is_refused_with_both_types_named(tmp_path: Pat
 
 @pytest.mark.parametrize("race", range(3))
 def test_writers_that_create_the_table_at_one_moment_lose_no_row_and_no_column(
-    tmp_path: Path, race: int
+    path: str, race: int
 ) -> None:
-    path = str(tmp_path / "t")
     wider = ROWS.append(pa.field("delay", pa.int64()))
 
-    def append(partition: int) -> None:
+    def create_and_append(partition: int) -> None:
         schema = wider if partition % 2 else ROWS
         attempt = opened(path, schema)
-        files = written(
-            path,
-            {("t", partition): OffsetWindow(0, 0, 4)},
-            rows(partition, 0, 4, schema),
-            schema=schema,
-        )
+        files = part(path, partition, 0, 4, schema)
         while True:
             try:
                 return attempt.commit(files, {f"g/t/{partition}": 4}, schema)
@@ -232,19 +219,16 @@ def test_writers_that_create_the_table_at_one_moment_lose_no_row_and_no_column(
                 attempt = opened(path, schema)
 
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(append, range(6)))
+        list(pool.map(create_and_append, range(6)))
     table = DeltaTable(path).to_pyarrow_table()
     delays = {(row["partition"], row["delay"]) for row in table.to_pylist()}
     assert stored(path) == [(partition, offset) for partition in range(6) for offset in range(4)]
     assert delays == {(partition, 7 if partition % 2 else None) for partition in range(6)}
 
 
-def test_clean_removes_what_no_version_refers_to_and_nothing_else(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    opened(path).commit(
-        written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3)), {"g/t/0": 3}, ROWS
-    )
-    (orphan,) = written(path, {("t", 0): OffsetWindow(3, 3, 5)}, rows(0, 3, 5))
+def test_clean_removes_what_no_version_refers_to_and_nothing_else(path: str) -> None:
+    append(path, 0, 0, 3)
+    (orphan,) = part(path, 0, 3, 5)
     assert clean(path) == []  # younger than the retention
     assert clean(path, retention_hours=0) == [orphan.path]
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, 0), (0, 1), (0, 2)], 3)

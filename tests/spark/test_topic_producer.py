@@ -13,9 +13,7 @@ from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
 from apportion.settings import declared
 from apportion.spark.options.topic_write import LEVELS, ProducerOptions, TopicWriterOptions
-from apportion.spark.topic_sink.producer import (
-    TopicProducer,
-)
+from apportion.spark.topic_sink.producer import TopicProducer
 from apportion.spark.topic_sink.records import NotWritten, OutgoingRecord
 from apportion.spark.topic_sink.writer import batch_writer
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -179,11 +177,42 @@ def test_a_deleted_topic_is_not_created_again(
     assert cluster.topics(["deleted"], fresh=True).named("deleted") is None
 
 
-def test_a_name_that_no_topic_can_have_is_refused(producer: Callable[..., TopicProducer]) -> None:
-    assert refusal(producer(), record("a b")) == (
-        "topic a b: INVALID_TOPIC_EXCEPTION: topic 'a b': That is no valid topic for this "
-        "operation."
-    )
+TOO_LARGE = (
+    "MESSAGE_TOO_LARGE: A message exceeds the size that the broker accepts: raise "
+    "max.message.bytes of the topic and kafka.max.request.size for large records, or lower "
+    "kafka.batch.size for batches of small ones"
+)
+REFUSED: dict[str, tuple[dict[str, str] | None, dict[str, str], bytes, str]] = {
+    "a b": (
+        None,
+        {},
+        b"v",
+        ": INVALID_TOPIC_EXCEPTION: topic 'a b': That is no valid topic for this operation.",
+    ),
+    "small": ({}, {"kafka.max.request.size": "2000"}, b"x" * 3_000, f": {TOO_LARGE}"),
+    "tiny": ({"max.message.bytes": "1000"}, {}, b"x" * 3_000, f", partition 0: {TOO_LARGE}"),
+    "compacted": (
+        {"cleanup.policy": "compact"},
+        {},
+        b"v",
+        ", partition 0: INVALID_RECORD: The broker does not accept one of the records: a compacted "
+        "topic takes no record without a key: fill the column key; the log of the broker may say "
+        "more",
+    ),
+}
+"""By the topic's name: its configuration (None: it cannot be created), the options of the write,
+the value of the record, and what is said after the name.
+"""
+
+
+@pytest.mark.parametrize("topic", REFUSED)
+def test_a_record_that_cannot_be_written_is_named_with_the_remedy(
+    topic: str, cluster: Cluster, producer: Callable[..., TopicProducer]
+) -> None:
+    config, options, value, said = REFUSED[topic]
+    if config is not None:
+        cluster.create_topic(topic, 1, config=config)
+    assert refusal(producer(**options), record(topic, value)) == f"topic {topic}{said}"
 
 
 def test_a_partition_is_refused_until_the_topic_has_it(
@@ -208,40 +237,6 @@ def test_records_that_wait_are_not_written_after_a_failure(
     good = [record("all-or-few") for _ in range(10)]
     assert refusal(writer, *good, record("nowhere")).startswith("topic nowhere does not exist")
     assert read_plain(broker, "all-or-few") == []
-
-
-def test_a_record_that_the_client_may_not_send_is_named(
-    cluster: Cluster, producer: Callable[..., TopicProducer]
-) -> None:
-    cluster.create_topic("small", 1)
-    writer = producer(**{"kafka.max.request.size": "2000"})
-    assert refusal(writer, record("small", b"x" * 3_000)) == (
-        "topic small: MESSAGE_TOO_LARGE: A message exceeds the size that the broker accepts: "
-        "raise max.message.bytes of the topic and kafka.max.request.size for large records, or "
-        "lower kafka.batch.size for batches of small ones"
-    )
-
-
-def test_a_record_that_the_topic_does_not_take_is_named(
-    cluster: Cluster, producer: Callable[..., TopicProducer]
-) -> None:
-    cluster.create_topic("tiny", 1, config={"max.message.bytes": "1000"})
-    assert refusal(producer(), record("tiny", b"x" * 3_000)) == (
-        "topic tiny, partition 0: MESSAGE_TOO_LARGE: A message exceeds the size that the broker "
-        "accepts: raise max.message.bytes of the topic and kafka.max.request.size for large "
-        "records, or lower kafka.batch.size for batches of small ones"
-    )
-
-
-def test_a_compacted_topic_wants_keys(
-    cluster: Cluster, producer: Callable[..., TopicProducer]
-) -> None:
-    cluster.create_topic("compacted", 1, config={"cleanup.policy": "compact"})
-    assert refusal(producer(), record("compacted")) == (
-        "topic compacted, partition 0: INVALID_RECORD: The broker does not accept one of the "
-        "records: a compacted topic takes no record without a key: fill the column key; the log "
-        "of the broker may say more"
-    )
 
 
 def test_a_broker_that_does_not_answer_is_named(producer: Callable[..., TopicProducer]) -> None:

@@ -112,6 +112,15 @@ def goes_on(query: StreamingQuery) -> bool:
     return True
 
 
+def values(records: list[tuple[Any, ...]]) -> set[bytes]:
+    return {value for _, _, value, _ in records}
+
+
+def values_of(pipeline: Pipeline) -> set[bytes]:
+    """The values that its topic was given."""
+    return {value.encode() for value in pipeline.produced.values()}
+
+
 def said_at_plan(act: Callable[[], object]) -> str:
     with pytest.raises(AnalysisException) as failure:
         act()
@@ -169,18 +178,14 @@ def test_a_stream_that_is_stopped_amid_its_batches_loses_no_row(
     target: str,
     written: Callable[[], list[tuple[Any, ...]]],
 ) -> None:
-    pipeline.produce(400)
+    pipeline.produce(200)
     rows = source(maxOffsetsPerTrigger=50).selectExpr("value", "partition AS source", "offset")
     query = streamed(rows, topic=target)
     until(lambda: goes_on(query) and len(written()) >= 50, what="the first batch")
     query.stop()
-    pipeline.produce(100)
+    pipeline.produce(50)
     again = streamed(rows, topic=target)
-    wanted = {value.encode() for value in pipeline.produced.values()}
-    until(
-        lambda: goes_on(again) and {value for _, _, value, _ in written()} == wanted,
-        what="every row",
-    )
+    until(lambda: goes_on(again) and values(written()) == values_of(pipeline), what="every row")
 
 
 def test_a_stream_waits_for_a_broker_that_comes_back(
@@ -197,11 +202,7 @@ def test_a_stream_waits_for_a_broker_that_comes_back(
     broker.kill()
     broker.start()
     pipeline.produce(50)
-    wanted = {value.encode() for value in pipeline.produced.values()}
-    until(
-        lambda: goes_on(query) and {value for _, _, value, _ in written()} == wanted,
-        what="every row",
-    )
+    until(lambda: goes_on(query) and values(written()) == values_of(pipeline), what="every row")
 
 
 def test_a_stream_that_cannot_write_says_why_in_the_first_line_of_its_error(
