@@ -16,6 +16,13 @@ from tests.spark.spark_home import installed_spark, make_quick_home
 profiles.register()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`pytest --rewrite` writes what the scripts in `scripts/` really say."""
+    parser.addoption(
+        "--rewrite", action="store_true", help="rewrite the expected lines of script tests"
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Scale the properties to the profile, and let the tests that wait longest begin first. A
     search has no time limit.

@@ -56,6 +56,28 @@ def test_the_nearest_name_is_suggested_or_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        pytest.param(owner, name, id=name)
+        for owner in (BrokerSettings, GroupSettings, SecuritySettings)
+        for name, setting in declared(owner).items()
+        if setting.at_least is not None
+    ],
+)
+def test_a_value_below_its_declared_bound_is_refused(owner: Any, name: str) -> None:
+    least = declared(owner)[name].at_least
+    assert least is not None
+    dotted = name.replace("_", ".")
+    value: dict[str, Any] = {name: least - 1}
+    with pytest.raises(ValueError) as refused:
+        if owner is GroupSettings:
+            GroupSettings(**value)
+        else:
+            BrokerSettings.of({dotted: least - 1})
+    assert str(refused.value) == f"{dotted} must be at least {least}, not {least - 1}."
+
+
+@pytest.mark.parametrize(
     "owner",
     [
         MemberOptions,

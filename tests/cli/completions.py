@@ -5,9 +5,9 @@ from typer.testing import CliRunner
 from apportion.cli.main import app
 
 
-def completed(*words: str) -> list[str]:
-    """What Tab offers after these words, the last of which is begun."""
-    environment = {
+def completed(*words: str, **variables: str) -> list[str]:
+    """What Tab offers after these words, the last of which is begun; variables: of the shell."""
+    environment = variables | {
         "_APPORTION_COMPLETE": "complete_bash",
         "COMP_WORDS": " ".join(words),
         "COMP_CWORD": str(len(words) - 1),

@@ -1,9 +1,7 @@
 """A broker with two groups, and what `apportion groups` prints of them."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from typer.testing import CliRunner
 
@@ -51,10 +49,3 @@ def run(*arguments: str) -> tuple[int, list[list[str]]]:
     """Exit code, and the lines of the command's output as words."""
     result = CliRunner().invoke(app, ["groups", *arguments])
     return result.exit_code, [line.split() for line in result.output.splitlines()]
-
-
-def as_json(*arguments: str) -> Any:
-    """What the command prints with `--json`."""
-    result = CliRunner().invoke(app, ["groups", *arguments, "--json"])
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)

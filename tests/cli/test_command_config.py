@@ -6,16 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from apportion.cli.command_config import command_security
 from apportion.cli.failures import WrongArguments
-from apportion.cli.main import app
 from apportion.cli.properties import parse_properties
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin, TlsSettings
 from apportion.security.key_stores import KeyStore, StoreKind
-from apportion.server.embedded import EmbeddedBroker
-from tests.node.acl_requests import AUTHORIZED
 
 SECRET = "s3cret"
 JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -122,70 +118,3 @@ def test_a_wrong_file_is_refused_without_its_secrets(tmp_path: Path, text: str, 
         command_security(path)
     assert str(refused.value).startswith(f"--command-config '{path}': {why}")
     assert SECRET not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [["groups", "describe", "g"], ["topics", "list"], ["watch", "g"], ["streams", "describe", "g"]],
-)
-def test_a_file_that_is_not_there_ends_every_command(tmp_path: Path, command: list[str]) -> None:
-    path = tmp_path / "no.properties"
-    result = CliRunner().invoke(app, [*command, "--command-config", str(path)])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == (
-        f"apportion {command[0]}: --command-config '{path}' cannot be read: No such file or "
-        "directory\n"
-    )
-
-
-def test_a_certificate_that_is_not_there_ends_a_command(tmp_path: Path) -> None:
-    path = config(tmp_path, "security.protocol=SSL\nssl.truststore.location=no.pem")
-    result = CliRunner().invoke(
-        app, ["topics", "list", "--bootstrap", "127.0.0.1:1", "--command-config", str(path)]
-    )
-    assert (result.exit_code, result.stderr) == (
-        2,
-        "apportion topics: CA certificates: the file 'no.pem' cannot be read: No such file or "
-        "directory\n",
-    )
-
-
-@pytest.mark.parametrize("by_variable", [False, True])
-def test_a_suggested_command_has_the_file_that_was_given(tmp_path: Path, by_variable: bool) -> None:
-    path = config(tmp_path, "security.protocol=PLAINTEXT")
-    renamed = path.rename(tmp_path / "my client.properties")
-    with EmbeddedBroker() as broker:
-
-        def told(*command: str) -> str:
-            options = ["--bootstrap", broker.bootstrap]
-            given = {} if not by_variable else {"APPORTION_COMMAND_CONFIG": str(renamed)}
-            options += [] if by_variable else ["--command-config", str(renamed)]
-            result = CliRunner().invoke(app, [*command, *options], env=given)
-            assert (result.exit_code, result.stdout) == (1, "")
-            return result.stderr
-
-        at = f"--bootstrap {broker.bootstrap} --command-config '{renamed}'"
-        assert told("groups", "describe", "g") == (
-            f"apportion groups: there is no group 'g': `apportion groups list {at}` shows what "
-            "there is\n"
-        )
-        assert told("topics", "describe", "t") == (
-            f"apportion topics: there is no topic 't': `apportion topics list {at}` shows what "
-            "there is\n"
-        )
-        assert told("users", "list", "alice") == (
-            f"apportion users: there is no SCRAM user 'alice': `apportion users list {at}` shows "
-            "what there is\n"
-        )
-
-
-def test_a_user_without_a_login_is_told_how_to_give_one() -> None:
-    with EmbeddedBroker(**AUTHORIZED | {"super.users": ""}) as broker:
-        result = CliRunner().invoke(app, ["acls", "list", "--bootstrap", broker.bootstrap])
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "apportion acls: you may not show ACLs: that needs DESCRIBE on the cluster; whoever may "
-        "alter the cluster gives it by `apportion acls add --allow-principal User:NAME "
-        f"--operation Describe --cluster --bootstrap {broker.bootstrap}`; or give your own "
-        "login as --command-config FILE, or in APPORTION_COMMAND_CONFIG\n",
-    )

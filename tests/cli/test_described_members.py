@@ -10,14 +10,13 @@ from typer.testing import CliRunner
 from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -29,7 +28,7 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolTopicPartition,
 )
 from apportion.wire.records.consumer_serde import encode
-from tests.cli.groups_on_a_broker import broker_with_groups, join, run
+from tests.cli.groups_on_a_broker import broker_with_groups, run
 
 
 @pytest.fixture(scope="module")
@@ -149,38 +148,3 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(
     ]
     partition = ["-"] * 5 if owns is None else ["t", "0", "-", "2", "-"]
     assert [*partition, member_id, "reader", address] in lines
-
-
-def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstrap: str) -> None:
-    cluster = Cluster(bootstrap, client_id="reader")
-    join(cluster, "m", "new")
-    metadata = encode(ConsumerProtocolSubscription(topics=("t",)))
-    request = JoinGroupRequest(
-        group_id="m",
-        session_timeout_ms=45_000,
-        rebalance_timeout_ms=60_000,
-        group_instance_id="seat-7",
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
-    )
-    old = cluster.call(request, coordinator="m").member_id
-    described = CliRunner().invoke(
-        app, ["groups", "describe", "m", "--json", "--bootstrap", bootstrap]
-    )
-    code, lines = run("members", "m", "--bootstrap", bootstrap)
-    cluster.call(
-        LeaveGroupRequest(group_id="m", members=(MemberIdentity(member_id=old),)), coordinator="m"
-    )
-    cluster.call(
-        ConsumerGroupHeartbeatRequest(group_id="m", member_id="new", member_epoch=-1),
-        coordinator="m",
-    )
-    cluster.close()
-    members = json.loads(described.stdout)["members"]
-    assert code == 0
-    assert sorted(
-        (each["member"], each["protocol"], each["instance"]) for each in members
-    ) == sorted([(old, "classic", "seat-7"), ("new", "consumer", None)])
-    assert lines[0] == ["MEMBER", "INSTANCE", "CLIENT", "HOST", "PROTOCOL", "EPOCH", "OWNS"]
-    rows = {line[0]: (line[1], line[2], line[4]) for line in lines if line[:1] in (["new"], [old])}
-    assert rows == {old: ("seat-7", "reader", "classic"), "new": ("-", "reader", "consumer")}

@@ -36,76 +36,11 @@ def test_the_version_is_said() -> None:
     assert run("--version") == (0, f"apportion {__version__}")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (
-            ["--set", "num.partition=3"],
-            "there is no setting 'num.partition'; did you mean num.partitions?",
-        ),
-        (["--set", "log.dirs=x"], "log.dirs is given as --data-dir."),
-        (["--set", "zebra=3"], "there is no setting 'zebra'."),
-        (["--set", "num.partitions"], "'num.partitions' is not a setting: write name=value."),
-        (["--set", "num.partitions=x"], "num.partitions must be a whole number, not 'x'."),
-        (["--set", "num.partitions=0"], "num.partitions must be at least 1, not 0."),
-        (
-            ["--set", "auto.create.topics.enable=maybe"],
-            "auto.create.topics.enable must be true or false, not 'maybe'.",
-        ),
-        (
-            ["--listen", "9092"],
-            "--listen must be HOST:PORT, or NAME://HOST:PORT for each listener, with commas "
-            "between, not '9092'.",
-        ),
-        (
-            ["--listen", "SSL://here:9092"],
-            "the listener SSL speaks TLS and has no certificate: set ssl.keystore.location, or "
-            "listener.name.ssl.ssl.keystore.location, to a file with the broker's certificate and "
-            "its key.",
-        ),
-        (
-            ["--listen", "here:99999"],
-            "--listen has port 99999, which is out of range: a port is a number up to 65535.",
-        ),
-        (["--set", "listeners=here:9092"], "listeners is given as --listen."),
-        (
-            ["--set", "num.partitions=2", "--set", "num_partitions=3"],
-            "num.partitions is given twice.",
-        ),
-        (
-            ["--set", "ssl.keystore.location=x"],
-            "ssl.keystore.location says nothing while no listener speaks TLS: name one, as in "
-            "SSL://HOST:PORT.",
-        ),
-        (
-            ["--set", "sasl.enabled.mechanisms=PLAIN"],
-            "sasl.enabled.mechanisms says nothing while no listener has SASL: name one, as in "
-            "SASL_SSL://HOST:PORT.",
-        ),
-        (
-            ["--set", "advertised.listeners=here"],
-            "advertised.listeners must be HOST:PORT, or NAME://HOST:PORT for each listener, with "
-            "commas between, not 'here'.",
-        ),
-        (
-            ["--set", "group.consumer.session.timeout.ms=70000"],
-            "group.consumer.session.timeout.ms (70000) must not be above "
-            "group.consumer.max.session.timeout.ms (60000).",
-        ),
-    ],
-)
-def test_a_wrong_setting_is_named_before_anything_starts(
-    tmp_path: Path, arguments: list[str], sentence: str
-) -> None:
-    serve = [
-        sys.executable,
-        "-m",
-        "apportion.cli.main",
-        "serve",
-        "--data-dir",
-        str(tmp_path / "data"),
-    ]
-    done = subprocess.run([*serve, *arguments], capture_output=True, text=True, timeout=60)
+def test_a_wrong_setting_is_named_before_anything_starts(tmp_path: Path) -> None:
+    serve = [sys.executable, "-m", "apportion.cli.main", "serve", "--data-dir", f"{tmp_path}/data"]
+    wrong = [*serve, "--set", "num.partition=3"]
+    done = subprocess.run(wrong, capture_output=True, text=True, timeout=60)
+    sentence = "there is no setting 'num.partition'; did you mean num.partitions?"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"apportion serve: {sentence}\n")
     assert not (tmp_path / "data").exists()
 

@@ -32,14 +32,3 @@ def test_the_log_names_the_address_at_which_metrics_are_read(tmp_path: Path) -> 
     assert (broker.returncode, rest) == (0, ("", ""))
     names = [family.name for family in text_string_to_metric_families(text)]
     assert "apportion_group_count" in names
-
-
-def test_a_wrong_address_of_metrics_is_one_sentence(tmp_path: Path) -> None:
-    command = [*SERVE, "--data-dir", str(tmp_path / "data"), "--metrics", "9404"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    sentence = "--metrics must be one HOST:PORT, not '9404'."
-    assert (done.returncode, done.stdout, done.stderr) == (
-        2,
-        "",
-        f"apportion serve: {sentence}\n",
-    )

@@ -1,6 +1,5 @@
 """Options of commands say what the declared settings say, and what the code obeys."""
 
-import json
 from dataclasses import fields
 from typing import Any
 
@@ -82,35 +81,6 @@ def test_seconds_are_the_duration_of_a_scenario() -> None:
     seconds = declared(WorldSettings)["seconds"]
     assert (seconds.at_least, seconds.at_most) == (1, 86_400)
     assert (NUMBERS["duration_ms"].at_least, NUMBERS["duration_ms"].at_most) == (1_000, 86_400_000)
-
-
-@pytest.mark.parametrize("command", ["sim", "streams rehearse --from 2.4 --to 4.0"])
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ("--seed x", "--seed must be a whole number, not 'x'"),
-        ("--jobs 1.5", "--jobs must be a whole number of at least 1, not '1.5'"),
-        ("--session-ms x", "--session-ms must be a whole number from "),
-        ("--partitions x", "--partitions must be a whole number from "),
-        ("--partitions 99999", "--partitions must be a whole number from "),
-    ],
-)
-def test_a_wrong_number_is_answered_with_the_option_and_what_it_takes(
-    command: str, arguments: str, sentence: str
-) -> None:
-    seed = "" if command != "sim" else "--runs 1" if "--jobs" in arguments else "--seed 1"
-    result = CliRunner().invoke(app, [*command.split(), *seed.split(), *arguments.split()])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"apportion {command.split()[0]}: {sentence}")
-    assert result.stderr.count("\n") == 1
-
-
-def test_a_wrong_number_is_an_error_in_json_too() -> None:
-    result = CliRunner().invoke(app, ["sim", "--seed", "x", "--json"])
-    assert json.loads(result.stderr) == {
-        "error": None,
-        "message": "--seed must be a whole number, not 'x'.",
-    }
 
 
 @pytest.mark.parametrize("timeout", ["x", "0"])

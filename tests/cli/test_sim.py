@@ -43,54 +43,6 @@ def run_sim(
     return code, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (
-            "--partitions 3",
-            "say what to play: --seed N for one history, --runs N for many, --shrink SEED "
-            "for its fewest faults.",
-        ),
-        ("--seed 1 --runs 3", "--seed and --runs exclude each other."),
-        ("--runs 3 --jobs 2 --spark local", "--jobs and --spark exclude each other."),
-        ("--seed 1 --jobs 2", "--jobs is for --runs, which is not given."),
-        ("--shrink 1 --only-faults 3", "--only-faults is for --seed, which is not given."),
-        ("--seed 1 --all --quiet", "--all and --quiet exclude each other."),
-        ("--runs 0", "--runs must be a whole number of at least 1, not 0."),
-        ("--runs 5 --jobs 0", "--jobs must be a whole number of at least 1, not 0."),
-        ("--seed 1 --partitions 0", "--partitions must be a whole number from 1 to 10000, not 0."),
-        ("--runs 9 --delay-us -1", "--delay-us must be a whole number from 0 to 100000, not -1."),
-        ("--shrink 1 --seconds 0", "--seconds must be a whole number from 1 to 86400, not 0."),
-        (
-            "--seed 1 --workers 0 --readers 0",
-            "a world needs at least one application: give it workers or readers.",
-        ),
-        (
-            "--seed 1 --heartbeat-ms 9000 --session-ms 8000",
-            "heartbeat_ms (9000) must be below session_ms (8000).",
-        ),
-        ("--seed 1 --fault none --fault cut", "--fault none and other faults exclude each other."),
-        (
-            "--seed 1 --only-faults 3,x",
-            "--only-faults takes numbers with commas between, such as 3,7,9, not '3,x'.",
-        ),
-        (
-            "--seed 1 --fault none --only-faults 0",
-            "seed 1 draws 0 faults, so none can be chosen; there is no fault 0.",
-        ),
-    ],
-)
-def test_impossible_arguments_of_a_simulation_are_refused_in_one_sentence(
-    arguments: str, sentence: str
-) -> None:
-    result = CliRunner().invoke(app, ["sim", *arguments.split()])
-    assert (result.exit_code, result.stdout, result.stderr) == (
-        2,
-        "",
-        f"apportion sim: {sentence}\n",
-    )
-
-
 def test_the_help_names_every_kind_of_fault() -> None:
     result = CliRunner().invoke(app, ["sim", "--help"], env={"COLUMNS": "200"})
     words = set(re.findall(r"[a-z-]+", result.output))

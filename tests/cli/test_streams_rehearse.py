@@ -166,65 +166,6 @@ def test_the_trace_has_every_thing_that_happened(tmp_path: Path) -> None:
     assert "step 1: app1 comes back as 4.3" in file.read_text()
 
 
-ALONE = "with one instance, which is away, there is nobody else to die; but victim broker can"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ("--from 1.1", "say both --from and --to, or --matrix"),
-        (
-            "--from 2.4 --to 4.0 --leader soon",
-            "--leader must be first, middle, last or a number, not 'soon'",
-        ),
-        ("--from 2.4 --to 4.0 --leader 0", "--leader must be a whole number from 1 to 6, not 0"),
-        (
-            "--from 2.4 --to 4.0 --crash-at 7",
-            "--crash-at must be a whole number from 1 to 6, not 7",
-        ),
-        ("--from 2.4 --to 4.0 --threads 0", "--threads must be a whole number from 1 to 10, not 0"),
-        (
-            "--matrix --threads 2",
-            "--matrix plays every upgrade, in worlds of its own: --threads is for one",
-        ),
-        ("--from 2.4 --to 4.0 --victim leader", "--victim needs --crash-at"),
-        ("--from 2.4 --to 4.0 --instances 1 --crash-at 1", ALONE),
-        (
-            "--from 2.4 --to 4.0 --trace t.svg --picture t.svg",
-            "--trace and --picture cannot both be written to t.svg",
-        ),
-        ("--from 2.4 --to 4.0 --bounces 2", "from 2.4 to 4.0 one bounce is needed, not 2"),
-        (
-            "--from 1.1 --to 4.0 --bounces 3",
-            "from 1.1 to 4.0 two bounces are needed, or one by force, not 3",
-        ),
-        ("--from 2.4 --to 4.0 --spark local", "--spark and --jobs are for --matrix"),
-        (
-            "--from 2.4 --to 4.0 --picture up.png",
-            "--picture draws SVG: name a file that ends with .svg, not up.png",
-        ),
-        (
-            "--from 2.4 --to 4.0 --trace nowhere/trace",
-            "nowhere/trace cannot be written: No such file or directory",
-        ),
-        (
-            "--matrix --from 1.1",
-            "--matrix plays every upgrade, in worlds of its own: --from is for one",
-        ),
-        (
-            "--matrix --instances 3",
-            "--matrix plays every upgrade, in worlds of its own: --instances is for one",
-        ),
-        ("--matrix --jobs 2 --spark local", "--jobs and --spark exclude each other"),
-    ],
-)
-def test_impossible_arguments_of_a_rehearsal_are_refused_in_one_sentence(
-    arguments: str, sentence: str
-) -> None:
-    code, out, err = run(*arguments.split())
-    assert (code, out, err) == (2, "", f"apportion streams: {sentence}\n")
-
-
 def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch: pytest.MonkeyPatch) -> None:
     from apportion.cli import rehearsal_matrix
     from apportion.sim.streams.matrix import matrix_runs

@@ -52,28 +52,6 @@ def run(cluster: Cluster, *arguments: str) -> list[str]:
     return result.stdout.splitlines()
 
 
-def test_a_group_whose_members_wait_for_a_target_is_assigning() -> None:
-    with group_of_one(OTHERS_WAIT_MS) as cluster:
-        join(cluster, "two", **OF_T)
-        listed = run(cluster, "list", "--state", "assigning")
-        title = run(cluster, "describe", "g")[0]
-        states = run(cluster, "describe", "g", "--state", "--verbose")
-        members = run(cluster, "members", "g", "--verbose")
-    assert listed[1].split() == ["g", "consumer", "Assigning", "2", "-"]
-    assert title.split(", ")[1:5] == [
-        "Assigning",
-        "epoch 3",
-        "assignment epoch 2",
-        "assignor uniform",
-    ]
-    assert states[1].split() == ["g", "consumer", "Assigning", "3", "2", "uniform", "2", "0"]
-    assert [line.split() for line in members] == [
-        ["MEMBER", "CLIENT", "HOST", "EPOCH", "OWNS", "TOPICS"],
-        ["one", "reader", "127.0.0.1", "2", "t", "0-1", "t"],
-        ["two", "reader", "127.0.0.1", "2", "-", "t"],
-    ]
-
-
 def test_a_member_is_shown_with_its_target_its_rack_and_its_expression() -> None:
     with group_of_one(0) as cluster:
         join(cluster, "two", rack_id="north", subscribed_topic_regex="t|u", **OF_T)
@@ -103,18 +81,6 @@ def test_a_member_is_shown_with_its_target_its_rack_and_its_expression() -> None
         "topics": ["t"],
         "regex": "t|u",
     }
-
-
-def test_a_group_that_is_about_to_get_partitions_is_not_asked_for_its_topics() -> None:
-    with EmbeddedBroker(group_consumer_assignment_interval_ms=OTHERS_WAIT_MS) as broker:
-        cluster = Cluster(broker.bootstrap)
-        join(cluster, "one", subscribed_topic_names=("absent",))
-        join(cluster, "two", subscribed_topic_names=("absent",))
-        lines = run(cluster, "describe", "g")
-        cluster.close()
-    assert lines[1] == (
-        "No offset is committed, and no member owns a partition yet: the group is Assigning."
-    )
 
 
 class OneToOne:
@@ -149,17 +115,3 @@ def test_partitions_that_an_assignor_gives_to_nobody_are_listed_and_counted() ->
     ]
     assert watched.stdout.endswith(words + "\n")
     assert "without an owner: t 1-2" in screen
-
-
-def test_a_topic_that_cannot_exist_hides_no_partition_that_nobody_owns() -> None:
-    with group_of_one(OTHERS_WAIT_MS) as cluster:
-        cluster.create_topic("u", 1)
-        join(cluster, "two", subscribed_topic_names=("u", "a/b"))
-        lines = run(cluster, "describe", "g")
-    assert lines[0].endswith("1 partition without an owner")
-    assert [line.split()[:6] for line in lines[2:]] == [
-        ["t", "0", "-", "0", "-", "one"],
-        ["t", "1", "-", "0", "-", "one"],
-        ["u", "0", "-", "0", "-", "-"],
-        ["-", "-", "-", "-", "-", "two"],
-    ]

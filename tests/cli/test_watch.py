@@ -149,31 +149,6 @@ def test_partitions_without_an_owner_are_named_on_a_terminal(cluster: Cluster) -
     assert "without an owner: t 0" in lines
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (
-            ["nosuch"],
-            1,
-            "there is no group 'nosuch': `apportion groups list --bootstrap {at}` shows what there "
-            "is",
-        ),
-        (["g", "--interval", "0"], 2, "--interval must be 0.05 to 86400 seconds, not '0'"),
-        (["g", "--interval", "nan"], 2, "--interval must be 0.05 to 86400 seconds, not 'nan'"),
-        (["g", "--refreshes", "x"], 2, "--refreshes must be a whole number, not 'x'"),
-        (["g", "--refreshes", "0"], 2, "--refreshes must be 1 or more, not 0"),
-        (["g", "--group", "h"], 2, "name one group, as an argument or as --group"),
-    ],
-)
-def test_a_watch_that_cannot_begin_is_refused(
-    cluster: Cluster, arguments: list[str], code: int, message: Any
-) -> None:
-    at = cluster.bootstrap_servers
-    result = CliRunner().invoke(app, ["watch", *arguments, "--bootstrap", at])
-    expected = f"apportion watch: {message.format(at=at)}\n"
-    assert (result.exit_code, result.stdout, result.stderr) == (code, "", expected)
-
-
 def test_an_outage_is_told_at_once_and_once_and_its_end_too(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path) as broker:
         at = broker.bootstrap

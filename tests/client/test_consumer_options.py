@@ -4,6 +4,7 @@ connected.
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,10 @@ from apportion.client.options import OPTIONS
 from apportion.client.streams_options import STREAMS
 from apportion.member.assignors.builtin import Range
 from apportion.member.assignors.interface import Rebalance
+from tests.refusals import arguments, sentence
+from tests.scripted import check
+
+REFUSALS = Path(__file__).parent / "refusals"
 
 
 class OnlyCooperative(Range):
@@ -30,131 +35,20 @@ class BackwardVersions(Range):
     minimum_version, maximum_version = 3, 2
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (
-            {"auto_offset_rest": "latest"},
-            "unknown option 'auto_offset_rest': did you mean 'auto_offset_reset'?",
-        ),
-        ({"xyz": 1}, "unknown option 'xyz': options are client_id, instance_id"),
-        (
-            {"auto_offset_reset": "smallest"},
-            "auto_offset_reset must be one of earliest, latest, error, not 'smallest'",
-        ),
-        (
-            {"auto_offset_reset": ["earliest"]},
-            "auto_offset_reset must be one of earliest, latest, error, not ['earliest']",
-        ),
-        ({"auto_commit": "yes"}, "auto_commit must be True or False, not 'yes'"),
-        (
-            {"max_poll_records": 0},
-            "max_poll_records must be a whole number from 1 to 2147483647, not 0",
-        ),
-        (
-            {"max_poll_interval_ms": 2**31},
-            "max_poll_interval_ms must be a whole number from 1 to 2147483647, not 2147483648",
-        ),
-        (
-            {"max_poll_interval_ms": True},
-            "max_poll_interval_ms must be a whole number from 1 to 2147483647, not True",
-        ),
-        ({"on_lost": 3}, "on_lost must be a function of the partitions, not 3"),
-        (
-            {"auto_commit_interval_ms": 100},
-            "auto_commit_interval_ms says nothing while auto_commit is off",
-        ),
-        ({"group_protocol": 7}, "group_protocol must be one of consumer, classic, not 7"),
-        (
-            {"group_protocol": "generic"},
-            "group_protocol must be one of consumer, classic, not 'generic'",
-        ),
-        (
-            {"partition_assignment_strategy": "range"},
-            "strategy is for group_protocol='classic'; with 'consumer' the broker "
-            "assigns: use group_remote_assignor, or group_local_assignors where the broker is",
-        ),
-        (
-            {"session_timeout_ms": 9_000},
-            "with 'consumer' the broker decides: set group.consumer.session.timeout.ms there",
-        ),
-        (
-            {"group_protocol": "classic", "group_remote_assignor": "uniform"},
-            "with 'classic' the members assign: use partition_assignment_strategy",
-        ),
-        (
-            {"group_protocol": "classic", "group_local_assignors": "sticky"},
-            "with 'classic' the members assign: use partition_assignment_strategy",
-        ),
-        (
-            {"group_remote_assignor": "range", "group_local_assignors": "sticky"},
-            "group_remote_assignor and group_local_assignors exclude each other: the broker "
-            "assigns, or a member does; leave one out",
-        ),
-        (
-            {"group_local_assignors": ("range", "range")},
-            "assignor 'range' is named twice",
-        ),
-        (
-            {"group_local_assignors": "no_such_module:Class"},
-            "the assignor no_such_module:Class cannot be loaded: ModuleNotFoundError: "
-            "No module named 'no_such_module'",
-        ),
-        (
-            {"group_local_assignors": BackwardVersions()},
-            "the versions of the assignor 'backward' must be from 0 to 32767, the oldest first, "
-            "not 3 to 2",
-        ),
-        (
-            {
-                "group_protocol": "classic",
-                "session_timeout_ms": 6_000,
-                "heartbeat_interval_ms": 6_000,
-            },
-            "heartbeat_interval_ms (6000) must be below session_timeout_ms (6000)",
-        ),
-        (
-            {"group_protocol": "classic", "max_poll_interval_ms": 3_000},
-            "heartbeat_interval_ms (3000) must be below max_poll_interval_ms (3000)",
-        ),
-        (
-            {"group_protocol": "classic", "partition_assignment_strategy": "stick"},
-            "there is no assignor 'stick': give one of range, roundrobin, sticky, "
-            "cooperative-sticky, lag-weighted, bytes-weighted, your own as module:Class, or an "
-            "Assignor object",
-        ),
-        (
-            {
-                "group_protocol": "classic",
-                "partition_assignment_strategy": ("range", "sticky", "range"),
-            },
-            "assignor 'range' is named twice; a group votes for assignors by name, so "
-            "name each once",
-        ),
-        (
-            {"group_protocol": "classic", "partition_assignment_strategy": ()},
-            "a classic member needs an assignor",
-        ),
-        (
-            {"group_protocol": "classic", "partition_assignment_strategy": Range},
-            "is no assignor: give a name, or an object",
-        ),
-        (
-            {
-                "group_protocol": "classic",
-                "partition_assignment_strategy": ("range", OnlyCooperative()),
-            },
-            "assignors range, only-cooperative have no rebalance protocol in common "
-            "(range: eager; only-cooperative: cooperative); leave one out",
-        ),
-    ],
-)
-def test_an_unclear_option_is_refused_with_the_remedy(
-    options: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(ValueError) as refusal:
-        Consumer("localhost:1", "g", **options)
-    assert sentence in str(refusal.value)
+def test_an_unclear_option_is_refused_with_the_remedy(request: pytest.FixtureRequest) -> None:
+    assignors = {each.__name__: each for each in (Range, OnlyCooperative, BackwardVersions)}
+
+    def refused(step: str) -> list[str]:
+        options = arguments(step, **assignors)
+        return sentence(lambda: Consumer("localhost:1", "g", **options))
+
+    check(REFUSALS / "consumer.txt", refused, request)
+
+
+def test_an_option_like_no_other_is_answered_with_all_that_there_are() -> None:
+    with pytest.raises(ValueError, match=r"^unknown option 'xyz': options are client_id, instance"):
+        unknown: Any = {"xyz": 1}
+        Consumer("localhost:1", "g", **unknown)
 
 
 def test_an_empty_list_of_local_assignors_goes_with_the_brokers() -> None:

@@ -82,39 +82,28 @@ def test_a_broker_that_cannot_be_trusted_is_refused_with_the_reason(
     )
 
 
+PRESENTED = BROKER.certificate.public_bytes(Encoding.DER)
+OF_CHAIN = "a certificate of the chain of its certificate, CN=broker, "
+NOT_YET = "is not valid yet: see that the clock of this host is right"
+
+
 @pytest.mark.parametrize(
-    ("code", "why"),
+    ("presented", "code", "why"),
     [
-        (62, f"its certificate is not of the host 'broker': {NAME_IT}"),
-        (10, "its certificate has expired"),
-        (9, "its certificate is not valid yet: see that the clock of this host is right"),
-        (20, UNTRUSTED.replace(", CN=broker, issued by CN=CA of a test,", "")),
-        (1, "its certificate cannot be verified: words of OpenSSL"),
+        (b"", 62, f"its certificate is not of the host 'broker': {NAME_IT}"),
+        (b"", 10, "its certificate has expired"),
+        (b"", 9, f"its certificate {NOT_YET}"),
+        (b"", 20, UNTRUSTED.replace(", CN=broker, issued by CN=CA of a test,", "")),
+        (b"", 1, "its certificate cannot be verified: words of OpenSSL"),
+        (PRESENTED, 10, f"{OF_CHAIN}has expired"),
+        (PRESENTED, 9, f"{OF_CHAIN}{NOT_YET}"),
     ],
 )
-def test_a_certificate_that_cannot_be_had_again_is_left_out(code: int, why: str) -> None:
+def test_a_certificate_that_cannot_be_had_again_is_left_out_or_its_chain_named(
+    presented: bytes, code: int, why: str
+) -> None:
     error = ssl.SSLCertVerificationError(1, "no")
     error.verify_code, error.verify_message = code, "words of OpenSSL"
-    failure = handshake_failure_or_none(error, "broker:9093")
-    assert failure is not None
-    assert failure.why == f"no TLS with the broker at broker:9093: {why}"
-
-
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        (10, "a certificate of the chain of its certificate, CN=broker, has expired"),
-        (
-            9,
-            "a certificate of the chain of its certificate, CN=broker, is not valid yet: see that "
-            "the clock of this host is right",
-        ),
-    ],
-)
-def test_the_certificate_that_is_not_valid_may_be_one_of_the_chain(code: int, why: str) -> None:
-    error = ssl.SSLCertVerificationError(1, "no")
-    error.verify_code = code
-    presented = BROKER.certificate.public_bytes(Encoding.DER)
     failure = handshake_failure_or_none(error, "broker:9093", presented)
     assert failure is not None
     assert failure.why == f"no TLS with the broker at broker:9093: {why}"

@@ -2,10 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,67 +9,40 @@ import pytest
 from apportion.client.tokens import TokenSource
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.security.client_security import BearerToken, ClientCredentials, TokenFunction
+from tests.web_server import WebServer, web_server
 
 SECRET = "the-secret-of-a-client"
 # "etl:" and the secret, in base64
 BASIC = "Basic ZXRsOnRoZS1zZWNyZXQtb2YtYS1jbGllbnQ="
 
 
-@contextmanager
-def oauth_server(status: int, answer: bytes) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """The address of an OAuth server that always answers so, and the requests that it got."""
-    requests: list[Mapping[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            requests.append({"body": body, "authorization": self.headers["Authorization"]})
-            self.send_response(status)
-            if status == 302:
-                self.send_header("Location", "/elsewhere")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_arguments: Any) -> None:
-            """Log nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/token", requests
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def credentials(url: str) -> ClientCredentials:
-    return ClientCredentials(url, "etl", SECRET, "kafka read", (("pool", "p1"),))
+def credentials(server: WebServer) -> ClientCredentials:
+    return ClientCredentials(
+        f"{server.address}/token", "etl", SECRET, "kafka read", (("pool", "p1"),)
+    )
 
 
 def test_a_token_of_an_oauth_server_is_kept_for_most_of_its_life() -> None:
     answer = json.dumps({"access_token": "t0k3n", "token_type": "Bearer", "expires_in": 600})
-    with oauth_server(200, answer.encode()) as (url, requests):
-        source = TokenSource(credentials(url))
+    with web_server(200, answer.encode()) as server:
+        source = TokenSource(credentials(server))
         before = time.time()
         token = source.token()
         assert source.token() is token
         assert (token.text, token.extensions) == ("t0k3n", {"pool": "p1"})
         assert token.expires_at_s is not None
         assert 600 <= token.expires_at_s - before < 700
-        assert requests == [
+        assert server.requests == [
             {"body": "grant_type=client_credentials&scope=kafka+read", "authorization": BASIC}
         ]
 
 
 def test_a_token_that_ends_at_once_is_obtained_anew() -> None:
     answer = json.dumps({"access_token": "t0k3n", "expires_in": 0}).encode()
-    with oauth_server(200, answer) as (url, requests):
-        source = TokenSource(credentials(url))
+    with web_server(200, answer) as server:
+        source = TokenSource(credentials(server))
         assert source.token() is not source.token()
-        assert len(requests) == 2
+        assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -87,7 +56,7 @@ def test_a_token_that_ends_at_once_is_obtained_anew() -> None:
         ),
         (
             302,
-            "",
+            "/elsewhere",
             "gives no token to client 'etl': HTTP status 302; see that the client's id, its "
             "secret and the scope are right",
         ),
@@ -100,24 +69,24 @@ def test_a_server_that_gives_no_token_is_named_without_the_secret(
     status: int, answer: str, why: str
 ) -> None:
     with (
-        oauth_server(status, answer.encode()) as (url, requests),
+        web_server(status, answer.encode()) as server,
         pytest.raises(Refused) as refused,
     ):
-        TokenSource(credentials(url)).token()
-    host = url.removeprefix("http://").removesuffix("/token")
+        TokenSource(credentials(server)).token()
+    host = server.address.removeprefix("http://")
     assert (refused.value.code, refused.value.why) == (
         Code.SASL_AUTHENTICATION_FAILED,
         f"the token server {host} {why}",
     )
     # A redirection is not followed: the secret goes to the server that the user named.
-    assert len(requests) == 1
+    assert len(server.requests) == 1
 
 
 def test_a_server_that_does_not_answer_may_do_so_later() -> None:
-    with oauth_server(200, b"") as (url, _):
+    with web_server(200, b"") as server:
         pass
     with pytest.raises(Unanswerable, match=r"^the token server 127.0.0.1:\d+ does not answer: "):
-        TokenSource(credentials(url)).token()
+        TokenSource(credentials(server)).token()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.columns.kernels import MALFORMED, compile_on_first_use, read_varint, read_varlong
+from apportion.columns.kernels import (
+    MALFORMED,
+    ROWS,
+    compile_on_first_use,
+    decode_records,
+    read_varint,
+    read_varlong,
+)
 
 
 def zigzag_varint(number: int) -> bytes:
@@ -58,3 +65,23 @@ def test_a_function_without_a_cache_directory_is_compiled_all_the_same() -> None
     scope: dict[str, Any] = {}
     exec("def doubled(number):\n    return 2 * number", scope)
     assert compile_on_first_use(scope["doubled"])(21) == 42
+
+
+@settings(max_examples=1500, deadline=None)
+@given(body=st.binary(max_size=60), count=st.integers(0, 4))
+def test_arbitrary_bytes_never_make_the_kernel_write_past_its_columns(
+    body: bytes, count: int
+) -> None:
+    """The columns have exactly the promised room, between guards that must keep their values."""
+    octets = np.frombuffer(body, np.uint8)
+    keys, values = np.full((2, len(body) + 32), 0xA5, np.uint8)
+    longs, ints = np.full((2, count + 4), -77, np.int64), np.full((5, count + 5), -77, np.int32)
+    ints[:2, 0] = 0
+    bits, tally = np.full((2, 2), 0xFF, np.uint8), np.zeros(9, np.int64)
+    facts = (count, 0, 1 << 20, 0, 0, 0, 1 << 40)
+    if not decode_records(octets, facts, longs, ints, bits, keys, values, tally):
+        assert tally[ROWS] == 0
+    assert (keys[len(body) :] == 0xA5).all()
+    assert (values[len(body) :] == 0xA5).all()
+    assert (longs[:, count:] == -77).all()
+    assert (ints[:, count + 1 :] == -77).all()

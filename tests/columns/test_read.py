@@ -3,37 +3,23 @@ bounds.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.columns import kernels, read, room
+from apportion.columns import read, room
 from apportion.columns.plain_rows import PlainBudget
 from apportion.columns.read import to_arrow
 from apportion.columns.schema import SCHEMA, SCHEMA_WITH_HEADERS
 from apportion.errors import DecodeError
-from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records, read_header
+from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records
+from tests.columns.rows import HEADERS, OCTETS, Endless, arrow_rows, expected_rows
 
-EVERYTHING = (0, 1 << 62)
-OCTETS = (
-    st.none() | st.binary(max_size=40) | st.sampled_from([bytes(64), bytes(300), b"x" * 20_000])
-)
-HEADERS = st.lists(st.tuples(st.text(max_size=6), OCTETS), max_size=3).map(tuple)
 RECORDS = st.tuples(st.integers(1, 50), st.integers(-(1 << 50), 1 << 50), OCTETS, OCTETS, HEADERS)
 SPANS = st.tuples(st.integers(0, 400), st.integers(0, 400))
-
-
-class Endless(PlainBudget):
-    """Plain Python for any number of records, again and again."""
-
-    def covers(self, offsets: object) -> bool:
-        return True
 
 
 @pytest.fixture(autouse=True, scope="module", params=["kernels", "plain Python"])
@@ -68,56 +54,6 @@ def batches(draw: st.DrawFn) -> list[bytes]:
         )
         offset += later + 1
     return result
-
-
-def arrow_rows(
-    buffers: Any, span: tuple[int, int] = EVERYTHING, *, headers: bool = True, most: int = 10_000
-) -> list[dict[str, Any]]:
-    """All rows as Python values, after Arrow's own full validation of every batch."""
-    rows = []
-    for batch in to_arrow(
-        buffers,
-        topic="tést",
-        partition=3,
-        from_offset=span[0],
-        before_offset=span[1],
-        include_headers=headers,
-        rows_per_batch=most,
-    ):
-        batch.validate(full=True)
-        assert 0 < batch.num_rows <= most
-        assert batch.schema.equals(SCHEMA_WITH_HEADERS if headers else SCHEMA)
-        plain = batch.set_column(5, "timestamp", batch["timestamp"].cast(pa.int64()))
-        rows += plain.to_pylist()
-    return rows
-
-
-def expected_rows(
-    encoded: Sequence[bytes | bytearray],
-    span: tuple[int, int] = EVERYTHING,
-    *,
-    headers: bool = True,
-) -> list[dict[str, Any]]:
-    """The same rows by way of the plain decoder."""
-    rows = []
-    for batch in encoded:
-        header = read_header(batch)
-        for record in [] if header.is_control else decode_batch(batch):
-            if span[0] <= record.offset < span[1]:
-                row = {
-                    "key": record.key,
-                    "value": record.value,
-                    "topic": "tést",
-                    "partition": 3,
-                    "offset": record.offset,
-                }
-                row |= {
-                    "timestamp": record.timestamp_ms * 1000,
-                    "timestampType": header.timestamp_type,
-                }
-                named = [{"key": name, "value": value} for name, value in record.headers] or None
-                rows.append(row | ({"headers": named} if headers else {}))
-    return rows
 
 
 @settings(max_examples=120, deadline=None)
@@ -241,53 +177,3 @@ def test_a_count_that_the_bytes_cannot_hold_takes_no_memory() -> None:
     batch = struct.pack(">qiibI", 0, 49, 0, 2, crc32c(header)) + header
     with pytest.raises(DecodeError, match="records in 0 bytes"):
         arrow_rows(batch)
-
-
-@pytest.mark.parametrize("headers", [False, True])
-@settings(max_examples=1500, deadline=None)
-@given(
-    data=st.data(),
-    codec=st.sampled_from([0, 0, 0, 1, 2, 3, 4]),
-    triples=st.lists(st.tuples(OCTETS, OCTETS, HEADERS), max_size=5),
-)
-def test_damage_with_a_right_crc_is_read_as_the_plain_decoder_reads_it(
-    headers: bool,
-    data: st.DataObject,
-    codec: int,
-    triples: list[tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]],
-) -> None:
-    batch = bytearray(encode_batch(triples, timestamp_ms=5, compression=codec))
-    for _ in range(data.draw(st.integers(1, 4))):
-        batch[data.draw(st.integers(21, len(batch) - 1))] = data.draw(st.integers(0, 255))
-    batch = batch[: data.draw(st.integers(61, len(batch)))]
-    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
-    batch[17:21] = crc32c(batch[21:]).to_bytes(4, "big")
-    try:
-        rows = arrow_rows(batch, headers=headers)
-    except DecodeError:
-        return
-    try:
-        assert rows == expected_rows([batch], headers=headers)
-    except DecodeError as error:
-        assert not headers, "the kernel read what the plain decoder refuses"
-        assert "not UTF-8" in str(error), "the kernel read what the plain decoder refuses"
-
-
-@settings(max_examples=1500, deadline=None)
-@given(body=st.binary(max_size=60), count=st.integers(0, 4))
-def test_arbitrary_bytes_never_make_the_kernel_write_past_its_columns(
-    body: bytes, count: int
-) -> None:
-    """The columns have exactly the promised room, between guards that must keep their values."""
-    octets = np.frombuffer(body, np.uint8)
-    keys, values = np.full((2, len(body) + 32), 0xA5, np.uint8)
-    longs, ints = np.full((2, count + 4), -77, np.int64), np.full((5, count + 5), -77, np.int32)
-    ints[:2, 0] = 0
-    bits, tally = np.full((2, 2), 0xFF, np.uint8), np.zeros(9, np.int64)
-    facts = (count, 0, 1 << 20, 0, 0, 0, 1 << 40)
-    if not kernels.decode_records(octets, facts, longs, ints, bits, keys, values, tally):
-        assert tally[kernels.ROWS] == 0
-    assert (keys[len(body) :] == 0xA5).all()
-    assert (values[len(body) :] == 0xA5).all()
-    assert (longs[:, count:] == -77).all()
-    assert (ints[:, count + 1 :] == -77).all()

@@ -62,7 +62,7 @@ def one_way(broker: SecuredBroker, way: Way, client: str) -> tuple[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("way", "protocol"), zip(WAYS, ("classic", "consumer") * 3, strict=True), ids=str
+    ("way", "protocol"), [*zip(WAYS, ("classic", "consumer") * 3, strict=True)], ids=str
 )
 def test_confluent_kafka_produces_and_reads_in_a_group(
     broker: SecuredBroker, way: Way, protocol: str

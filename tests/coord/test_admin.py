@@ -1,6 +1,6 @@
 """Describe, list, delete: what an administrator sees (a.8, b.9)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +15,6 @@ from apportion.wire.messages.consumer_group_describe import (
 from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from tests.coord.shard_driver import ShardDriver, parts, topic_id, topics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def describe(driver: ShardDriver, *group_ids: str, **facts: Any) -> tuple[DescribedGroup, ...]:
@@ -148,34 +145,6 @@ def test_groups_are_listed_through_both_filters(
     assert (
         driver.send(ListGroupsRequest(states_filter=states, types_filter=types), 5).groups == listed
     )
-
-
-def test_the_state_of_a_group_is_told_at_every_turn() -> None:
-    driver = ShardDriver()
-    states = []
-    happenings: tuple[Callable[[], Any], ...] = (
-        lambda: driver.join("a"),
-        lambda: driver.join("b"),
-        lambda: driver.beat("a", 2),
-        lambda: driver.beat("a", 2, owned={"foo": [0, 1]}),
-        lambda: driver.beat("b", 3),
-        lambda: driver.beat("b", -1),
-        lambda: driver.beat("a", 3),
-        lambda: driver.beat("a", -1),
-    )
-    for happens in happenings:
-        happens()
-        states += [group.group_state for group in describe(driver, "g")]
-    assert states == [
-        "Stable",
-        "Reconciling",
-        "Reconciling",
-        "Reconciling",
-        "Stable",
-        "Assigning",
-        "Stable",
-        "Empty",
-    ]
 
 
 def test_only_groups_without_members_are_deleted_with_their_offsets() -> None:

@@ -19,6 +19,7 @@ Steps:
     crash                           the shard is rebuilt from its log
     show / describe / delete        the group as it is; as DescribeGroups shows it; DeleteGroups
     offsets                         what the group has committed
+    metrics                         of the group, in a line
 """
 
 from collections.abc import Mapping
@@ -41,8 +42,9 @@ from apportion.wire.messages.leave_group import (
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient, commit
-from tests.coord.scripted import check
+from tests.coord.script_words import metrics_words
 from tests.coord.shard_driver import topics
+from tests.scripted import check
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts" / "classic").glob("*.txt"))
 assert SCRIPTS
@@ -76,6 +78,8 @@ class ScriptPlayer:
                 return self.describe()
             case ["offsets"]:
                 return self.offsets()
+            case ["metrics"]:
+                return metrics_words(self.driver)
             case ["delete"]:
                 (result,) = self.driver.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
                 return [Code(result.error_code).name]

@@ -23,8 +23,6 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from tests.coord.client_side import (
-    EVERYTHING,
-    computes,
     group_of,
     install,
     installed,
@@ -36,12 +34,9 @@ from tests.coord.client_side import (
 from tests.coord.mixed_clients import classic, make_driver, settle
 from tests.coord.shard_driver import (
     ShardDriver,
-    recovered,
-    settings_with,
     state_of,
-    through_bytes,
 )
-from tests.coord.toy_assignor import FOO, Toy, assigned, with_toy
+from tests.coord.toy_assignor import FOO, Toy, with_toy
 
 
 def agreement(driver: ShardDriver) -> tuple[str, int] | None:
@@ -164,34 +159,6 @@ def test_an_agreement_is_in_every_offer_and_there_is_one_if_it_could_be(
         assert agreed.version == max(version for name, version in possible if name == agreed.name)
 
 
-def test_members_that_send_no_client_assignors_are_assigned_by_the_broker() -> None:
-    driver = with_one(ShardDriver())
-    joined = driver.join("java")
-    assert (joined.error_code, joined.should_compute_assignment) == (0, False)
-    assert (agreement(driver), group_of(driver).saved.assignment_epoch) == (None, 3)
-    # What the other member may have begun to compute is not wanted any more.
-    assert prepare(driver, "a", 2).error_code == Code.UNKNOWN_MEMBER_ID
-    driver.beat("a", 2, owned={"foo": [0, 1, 2]})
-    driver.beat("a", 2, owned={"foo": [0, 1]})
-    assert assigned(driver.beat("java", 3)) == {FOO: (2,)}
-    # When it has left, the others compute again.
-    driver.beat("java", -1)
-    assert driver.beat("a", 3).should_compute_assignment
-    assert agreement(driver) == ("lag", 0)
-
-
-def test_a_computation_ends_when_a_member_joins_that_cannot_take_part() -> None:
-    driver = with_one(ShardDriver())
-    join(driver, "b")
-    prepare(driver, "b", 2)
-    driver.join("java")
-    answer = install(driver, "b", (2, 3), {"b": {"foo": [0]}})
-    assert (answer.error_code, answer.error_message) == (
-        Code.UNKNOWN_MEMBER_ID,
-        "Member b is not chosen to compute the target assignment of group g.",
-    )
-
-
 def test_a_member_that_offers_none_gets_no_field_that_kafka_has_not() -> None:
     driver = with_one(ShardDriver())
     driver.change_topics([Topic("foo", FOO, 4)])
@@ -217,23 +184,6 @@ FULL: dict[str, Any] = {
 }
 
 
-def test_a_custom_assignor_of_the_broker_gives_way_to_one_of_the_members() -> None:
-    driver = with_toy(Toy())
-    joined = join(driver, "a", server_assignor="toy")
-    assert (joined.should_compute_assignment, driver.computations) == (True, [])
-
-
-def test_a_computation_of_the_broker_is_abandoned_when_members_agree() -> None:
-    driver = with_toy(Toy())
-    driver.join("a")
-    assert len(driver.computations) == 1
-    answer = driver.beat("a", 1, client_assignors=(offer(),))
-    assert answer.should_compute_assignment
-    before = state_of(driver.shard)
-    driver.end_computations()
-    assert state_of(driver.shard) == before
-
-
 def test_a_computation_of_a_member_ends_though_the_broker_cannot_begin_its_own_yet() -> None:
     driver = with_toy(Toy(), apportion_assignor_timeout_ms=1_000)
     assert join(driver, "a").should_compute_assignment
@@ -243,20 +193,6 @@ def test_a_computation_of_a_member_ends_though_the_broker_cannot_begin_its_own_y
     assert len(driver.computations) == MOST_AT_ONCE
     driver.advance(1_000)
     assert [note for note in driver.notes if note.startswith("group g: ")] == []
-
-
-def test_a_member_is_not_late_with_an_assignor_that_its_group_uses_no_more() -> None:
-    driver = with_one(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
-    assert driver.beat("a", 2, client_assignors=(offer("even"), offer())).should_compute_assignment
-    prepare(driver, "a", 2)
-    install(driver, "a", (2, 3), {"a": EVERYTHING})
-    assert join(driver, "b", offer(), offer("even")).should_compute_assignment
-    driver.beat("a", -1)
-    # Of two that have as many votes the name decided; "b" alone prefers the other one.
-    assert agreement(driver) == ("lag", 0)
-    driver.advance(1_000)
-    assert driver.notes == []
-    assert computes(driver, "b", 3)
 
 
 def test_a_group_is_described_with_the_assignor_on_which_it_agrees() -> None:
@@ -303,84 +239,4 @@ def test_a_target_that_a_classic_heartbeat_begins_ends_that_of_a_member() -> Non
 # who may join
 
 
-@pytest.mark.parametrize(
-    ("facts", "code"),
-    [
-        ({"client_assignors": (offer("other"),)}, Code.UNSUPPORTED_ASSIGNOR),
-        (
-            {"client_assignors": (offer(minimum_version=1, maximum_version=1, version=1),)},
-            Code.UNSUPPORTED_ASSIGNOR,
-        ),
-        ({"client_assignors": (offer("other"), offer())}, Code.NONE),
-        # These can be assigned by the broker.
-        ({"client_assignors": (offer("other"),), "server_assignor": "range"}, Code.NONE),
-        ({"client_assignors": ()}, Code.NONE),
-        ({}, Code.NONE),
-    ],
-    ids=["another", "another version", "a common one", "a server assignor, too", "none", "null"],
-)
-def test_a_member_that_shares_no_assignor_is_refused_unless_the_broker_may_assign(
-    facts: dict[str, Any], code: Code
-) -> None:
-    driver = with_one(ShardDriver())
-    before = state_of(driver.shard)
-    answer = driver.join("b", **facts)
-    assert answer.error_code == code
-    assert (state_of(driver.shard) == before) == (code != Code.NONE)
-
-
-def test_the_refusal_names_both_sides() -> None:
-    driver = with_one(ShardDriver())
-    newer = offer(minimum_version=1, maximum_version=2, version=2)
-    assert join(driver, "b", offer("x"), newer).error_message == (
-        "The members of group g use the client assignor lag in version 0, and have none in common "
-        "with a member that offers x, lag in versions 1 to 2: offer lag in that version as well. A "
-        "group moves to another assignor once all its members offer both."
-    )
-
-
-def test_a_member_that_is_alone_may_change_its_assignor() -> None:
-    driver = with_one(ShardDriver())
-    answer = driver.beat("a", 2, client_assignors=(offer("other"),))
-    assert (answer.error_code, agreement(driver)) == (0, ("other", 0))
-    join(driver, "b", offer("other"))
-    refused = driver.beat("a", 2, client_assignors=(offer(),))
-    assert refused.error_code == Code.UNSUPPORTED_ASSIGNOR
-
-
-def test_where_the_broker_assigns_already_nobody_is_refused() -> None:
-    driver = with_one(ShardDriver())
-    driver.join("java")
-    assert join(driver, "b", offer("other")).error_code == 0
-    driver.beat("java", -1)
-    assert agreement(driver) is None
-
-
 # what is kept
-
-
-def test_offers_survive_a_crash() -> None:
-    driver = with_one(ShardDriver())
-    join(driver, "b", offer(maximum_version=2, version=1, reason=3, metadata=b"lags"))
-    live = state_of(driver.shard)
-    assert state_of(recovered(through_bytes(driver.log), driver.shard)) == live
-    driver.crash()
-    assert (state_of(driver.shard), agreement(driver)) == (live, ("lag", 0))
-
-
-def test_a_static_successor_that_sends_none_offers_none() -> None:
-    driver = ShardDriver()
-    join(driver, "a", instance_id="i")
-    driver.beat("a", -2, instance_id="i")
-    assert driver.join("java", instance_id="i").error_code == 0
-    assert agreement(driver) is None
-    driver.beat("java", -2, instance_id="i")
-    join(driver, "b", instance_id="i")
-    assert agreement(driver) == ("lag", 0)
-
-
-def test_topics_that_change_are_a_reason_to_compute() -> None:
-    driver = with_one(ShardDriver())
-    driver.change_topics([Topic("foo", FOO, 5)])
-    assert driver.beat("a", 2).should_compute_assignment
-    assert len(prepare(driver, "a", 2).topics[0].partitions) == 5

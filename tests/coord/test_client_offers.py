@@ -10,7 +10,7 @@ from apportion.coord.consumer.client_assignors import (
     MOST_OFFERS,
 )
 from apportion.errors import Code
-from tests.coord.client_side import group_of, join, offer, with_one
+from tests.coord.client_side import group_of, join, offer
 from tests.coord.shard_driver import ShardDriver, recovered, settings_with, state_of, through_bytes
 
 
@@ -189,26 +189,6 @@ def test_a_full_group_costs_one_line_of_the_log_in_a_minute() -> None:
             assert sent_by(driver, member_id, bytes(MAX_METADATA_BYTES)) == 0
         driver.advance(1_000)
     assert len([note for note in driver.notes if "no room" in note]) == 3
-
-
-def test_a_member_that_replaces_another_gives_its_own_offer_up() -> None:
-    driver = with_one(ShardDriver())
-    assert join(driver, "s", instance_id="i").error_code == 0
-    driver.beat("s", -2, instance_id="i")
-    assert join(driver, "a", offer("other"), instance_id="i").error_code == 0
-    assert (agreement(driver), list(group_of(driver).saved.members)) == (("other", 0), ["a"])
-
-
-def test_a_member_that_replaces_another_gives_up_what_waits_of_its_own() -> None:
-    driver = with_one(ShardDriver())
-    assert join(driver, "s", instance_id="i").error_code == 0
-    driver.beat("s", -2, instance_id="i")
-    for reason in (1, 2):
-        driver.beat("a", 2, client_assignors=(offer(metadata=b"1", reason=reason),))
-    assert join(driver, "a", offer("other"), instance_id="i").error_code == 0
-    driver.advance(1_000)
-    assert driver.beat("a", group_of(driver).saved.members["a"].epoch).error_code == 0
-    assert (agreement(driver), list(group_of(driver).saved.members)) == (("other", 0), ["a"])
 
 
 def test_metadata_that_was_read_from_the_log_holds_no_buffer() -> None:

@@ -1,9 +1,12 @@
-"""Targets by client-side assignors: which member computes, and what it is told."""
+"""Targets by client-side assignors, where a script has no words for it: long histories, whole
+messages, large metadata. The rest is in `scripts/cases/client-targets.txt` and its neighbours.
+"""
 
 from itertools import pairwise
 
 import pytest
 
+from apportion.coord.consumer.client_assignors import MAX_METADATA_BYTES
 from apportion.coord.consumer.target_results import LONGEST_PAUSE_MS
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_prepare_assignment import (
@@ -19,181 +22,15 @@ from tests.coord.client_side import (
     computes,
     group_of,
     install,
+    installed,
     join,
     offer,
     prepare,
     with_one,
     with_two,
 )
-from tests.coord.shard_driver import ShardDriver, settings_with, state_of, topic_id, topics
-from tests.coord.toy_assignor import FOO, assigned
-
-# who computes
-
-
-def test_the_first_member_computes_and_gets_its_target_with_the_next_heartbeat() -> None:
-    driver = ShardDriver()
-    joined = join(driver, "a")
-    assert (joined.error_code, joined.member_epoch, assigned(joined)) == (0, 1, {})
-    assert joined.should_compute_assignment
-    assert prepare(driver, "a", 1).error_code == 0
-    assert install(driver, "a", (1, 2), {"a": {"foo": [2, 0]}}).error_code == 0
-    answer = driver.beat("a", 1)
-    assert (answer.member_epoch, assigned(answer)) == (2, {FOO: (0, 2)})
-    assert not answer.should_compute_assignment
-    assert group_of(driver).state == "Stable"
-
-
-def test_one_member_computes_at_a_time() -> None:
-    driver = with_two(ShardDriver())
-    assert not computes(driver, "a", 2)
-    assert not join(driver, "c").should_compute_assignment
-    assert prepare(driver, "a", 2).error_code == Code.UNKNOWN_MEMBER_ID
-
-
-def test_the_chosen_member_is_told_so_until_it_has_prepared() -> None:
-    driver = with_two(ShardDriver())
-    assert computes(driver, "b", 2)
-    assert computes(driver, "b", 2)
-    prepare(driver, "b", 2)
-    assert not computes(driver, "b", 2)
-
-
-def test_a_target_is_computed_once_in_an_assignment_interval() -> None:
-    driver = with_one(ShardDriver(settings_with(group_consumer_assignment_interval_ms=5_000)))
-    assert not join(driver, "b").should_compute_assignment
-    driver.advance(4_999)
-    assert not computes(driver, "a", 2)
-    driver.advance(1)
-    assert computes(driver, "b", 2)
-
-
-def test_a_chosen_member_that_leaves_is_replaced_by_the_next_that_sends() -> None:
-    driver = with_two(ShardDriver())
-    prepare(driver, "b", 2)
-    driver.beat("b", -1)
-    assert computes(driver, "a", 2)
-    assert driver.notes == []
-
-
-def test_a_chosen_member_whose_session_ends_is_replaced() -> None:
-    driver = with_two(
-        ShardDriver(settings_with(apportion_assignor_timeout_ms=60_000_000, **SHORT_SESSION))
-    )
-    driver.advance(2_000)
-    driver.beat("a", 2)
-    driver.advance(1_000)
-    assert list(group_of(driver).saved.members) == ["a"]
-    assert computes(driver, "a", 2)
-
-
-SHORT_SESSION = {"group_consumer_session_timeout_ms": 3_000}
-
-
-def test_a_chosen_static_member_that_is_replaced_computes_no_more() -> None:
-    driver = with_one(ShardDriver())
-    assert join(driver, "b", instance_id="i").should_compute_assignment
-    prepare(driver, "b", 2)
-    driver.beat("b", -2, instance_id="i")
-    successor = join(driver, "c", instance_id="i")
-    assert successor.should_compute_assignment
-    assert install(driver, "c", (successor.member_epoch, 3), {}).error_code == (
-        Code.STALE_MEMBER_EPOCH
-    )
-
-
-def test_a_chosen_member_that_joins_again_is_told_again() -> None:
-    driver = with_two(ShardDriver())
-    prepare(driver, "b", 2)
-    assert join(driver, "b").should_compute_assignment
-    assert prepare(driver, "b", 2).error_code == 0
-
-
-@pytest.mark.parametrize("installs", [True, False])
-def test_a_chosen_member_that_has_missed_an_epoch_is_told_again(installs: bool) -> None:
-    driver = with_two(ShardDriver())
-    prepare(driver, "b", 2)
-    refused = install(driver, "b", (1, 3), {}) if installs else prepare(driver, "b", 1)
-    assert refused.error_code == Code.STALE_MEMBER_EPOCH
-    driver.advance(1_000)
-    assert computes(driver, "b", 2)
-    assert prepare(driver, "b", 2).error_code == 0
-    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
-
-
-def test_a_stale_request_of_another_member_ends_no_computation() -> None:
-    driver = with_two(ShardDriver())
-    prepare(driver, "b", 2)
-    assert prepare(driver, "a", 1).error_code == Code.STALE_MEMBER_EPOCH
-    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
-
-
-def test_a_late_member_is_passed_over_and_stays_in_its_group() -> None:
-    driver = with_two(ShardDriver(settings_with(apportion_assignor_timeout_ms=4_000)))
-    prepare(driver, "b", 2)
-    driver.advance(3_999)
-    assert driver.notes == []
-    driver.advance(1)
-    assert driver.notes == [
-        "group g: lag: member b (client client, host 127.0.0.1) has not installed an assignment "
-        "within 4000 ms; another member is asked next; the target assignment of epoch 2 is kept"
-    ]
-    assert install(driver, "b", (2, 3), {}).error_code == Code.UNKNOWN_MEMBER_ID
-    driver.advance(1_000)
-    assert not computes(driver, "b", 2)
-    assert computes(driver, "a", 2)
-
-
-def test_a_member_with_a_shorter_rebalance_timeout_has_only_that() -> None:
-    driver = ShardDriver()
-    join(driver, "a", rebalance_timeout_ms=700)
-    driver.advance(700)
-    assert driver.notes == [
-        "group g: lag: member a (client client, host 127.0.0.1) has not installed an assignment "
-        "within 700 ms; all members have failed, and may be asked again"
-    ]
-
-
-def test_nobody_says_that_a_member_which_left_for_now_has_failed() -> None:
-    driver = with_one(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
-    join(driver, "b", instance_id="i")
-    driver.beat("b", -2, instance_id="i")
-    assert computes(driver, "a", 2)
-    driver.advance(1_000)
-    assert driver.notes == [
-        "group g: lag: member a (client client, host 127.0.0.1) has not installed an assignment "
-        "within 1000 ms; all members but those that left for now have failed, and may be asked "
-        "again; the target assignment of epoch 2 is kept"
-    ]
-
-
-def test_a_late_member_is_told_the_time_that_it_had() -> None:
-    driver = ShardDriver(settings_with(apportion_assignor_timeout_ms=2_000))
-    join(driver, "a")
-    driver.shard.settings = settings_with(apportion_assignor_timeout_ms=60_000)
-    driver.advance(2_000)
-    assert driver.notes == [
-        "group g: lag: member a (client client, host 127.0.0.1) has not installed an assignment "
-        "within 2000 ms; all members have failed, and may be asked again"
-    ]
-
-
-def test_a_rebalance_timeout_that_no_member_could_keep_is_longer() -> None:
-    driver = ShardDriver()
-    assert join(driver, "a", rebalance_timeout_ms=-5).should_compute_assignment
-    driver.advance(99)
-    assert driver.notes == []
-    assert prepare(driver, "a", 1).error_code == 0
-    assert install(driver, "a", (1, 2), {"a": EVERYTHING}).error_code == 0
-
-
-def test_a_member_that_left_for_a_while_is_not_waited_for() -> None:
-    driver = with_one(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
-    join(driver, "b", instance_id="i")
-    driver.beat("b", -2, instance_id="i")
-    assert computes(driver, "a", 2)
-    driver.advance(2_000)
-    assert computes(driver, "a", 2)
+from tests.coord.shard_driver import ShardDriver, settings_with, topic_id, topics
+from tests.coord.toy_assignor import FOO
 
 
 def test_a_group_of_failing_members_pauses_longer_after_each_round() -> None:
@@ -225,28 +62,12 @@ def test_a_member_that_fails_is_passed_over_also_after_others_have_succeeded() -
     assert len(driver.notes) == 1
 
 
-def test_a_member_that_succeeds_after_all_have_failed_is_forgiven() -> None:
-    driver = with_two(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
-    driver.advance(2_000)
-    assert computes(driver, "a", 2)
-    driver.advance(2_000)
-    assert computes(driver, "b", 2)
-    prepare(driver, "b", 2)
-    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
-    driver.change_topics(topics(foo=4))
-    assert not computes(driver, "a", 2)
-    assert computes(driver, "b", 2)
-
-
 def test_a_failure_is_forgotten_with_its_member() -> None:
     driver = with_two(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
     driver.advance(1_000)
     assert list(group_of(driver).live.offering_members) == ["b"]
     driver.beat("b", -1)
     assert group_of(driver).live.offering_members == {}
-
-
-# what it is told
 
 
 def test_the_chosen_member_is_told_the_group_as_it_is() -> None:
@@ -294,22 +115,6 @@ def test_the_chosen_member_is_told_the_group_as_it_is() -> None:
     )
 
 
-def test_the_chosen_member_is_told_once_a_second() -> None:
-    driver = with_two(ShardDriver())
-    assert prepare(driver, "b", 2).group_epoch == 3
-    driver.advance(999)
-    driver.change_topics(topics(foo=4))
-    driver.beat("a", 2)
-    refused = prepare(driver, "b", 2)
-    assert (refused.error_code, refused.error_message) == (
-        Code.COORDINATOR_LOAD_IN_PROGRESS,
-        "Member b was told of group g less than 1000 ms ago.",
-    )
-    driver.advance(1)
-    assert prepare(driver, "b", 2).group_epoch == 4
-    assert install(driver, "b", (2, 4), {"a": EVERYTHING}).error_code == 0
-
-
 def test_topics_of_many_partitions_are_told_whole() -> None:
     driver = ShardDriver(known=topics(bar=1_000, foo=1_001))
     join(driver, "a", topics=("bar", "foo"))
@@ -320,35 +125,68 @@ def test_topics_of_many_partitions_are_told_whole() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [
-        (("b", 2, "other"), Code.GROUP_ID_NOT_FOUND),
-        (("z", 2, "g"), Code.UNKNOWN_MEMBER_ID),
-        (("b", 1, "g"), Code.STALE_MEMBER_EPOCH),
-        (("a", 1, "g"), Code.STALE_MEMBER_EPOCH),
-        (("a", 2, "g"), Code.UNKNOWN_MEMBER_ID),
-    ],
-    ids=["group", "member", "epoch", "epoch of another", "not chosen"],
-)
-def test_both_requests_check_their_sender_in_this_order(
-    asked: tuple[str, int, str], code: Code
-) -> None:
+def test_a_group_that_gets_members_without_a_pause_still_gets_targets() -> None:
+    driver = with_one(ShardDriver(settings_with(group_consumer_assignment_interval_ms=1_000)))
+    epochs = [2]
+    for number in range(5):
+        driver.advance(500)
+        join(driver, f"early{number}")
+        driver.advance(500)
+        assert computes(driver, "a", epochs[-1])
+        told = prepare(driver, "a", epochs[-1]).group_epoch
+        join(driver, f"late{number}")
+        assert install(driver, "a", (epochs[-1], told), {"a": EVERYTHING}).error_code == 0
+        epochs.append(driver.beat("a", epochs[-1]).member_epoch)
+    # Two members came for each target.
+    assert epochs == [2, 3, 5, 7, 9, 11]
+
+
+def test_partitions_that_a_target_gives_to_nobody_are_counted_in_the_log() -> None:
     driver = with_two(ShardDriver())
     prepare(driver, "b", 2)
-    member_id, epoch, group_id = asked
-    before = state_of(driver.shard)
-    assert prepare(driver, member_id, epoch, group_id).error_code == code
-    answer = install(driver, member_id, (epoch, 3), {}, group_id=group_id)
-    assert answer.error_code == code
-    assert answer.error_message
-    assert state_of(driver.shard) == before
-    driver.advance(1_000)
-    assert prepare(driver, "b", 2).error_code == 0
-    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
+    assert install(driver, "b", (2, 3), {"a": {"foo": [1]}}).error_code == 0
+    assert driver.notes == ["group g: the assignor lag leaves 2 of 3 partitions to nobody"]
+    assert driver.hints == [
+        ": no member reads them until a newer target gives them to one. `apportion groups describe "
+        "g` shows them; unless that is meant, mend the assignor"
+    ]
 
 
-def test_neither_request_knows_a_classic_group() -> None:
-    driver = ShardDriver()
-    assert prepare(driver, "a", 0).error_code == Code.GROUP_ID_NOT_FOUND
-    assert install(driver, "a", (0, 0), {}).error_message == "There is no consumer group g."
+def test_a_target_with_too_much_metadata_is_refused() -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    answer = install(driver, "b", (2, 3), [installed("a", {}, bytes(MAX_METADATA_BYTES + 1))])
+    assert (answer.error_code, answer.error_message) == (
+        Code.INVALID_REQUEST,
+        "the assignor gives more than 65536 bytes of metadata to one member, or 67108864 to all",
+    )
+    assert group_of(driver).saved.assignment_epoch == 2
+
+
+def test_metadata_without_a_reason_is_saved_once_in_an_interval() -> None:
+    driver = with_one(ShardDriver(settings_with(group_consumer_assignment_interval_ms=1_000)))
+    saved = []
+    for number in range(25):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"%d" % number),))
+        saved.append(int(metadata_of(driver)))
+        driver.advance(100)
+    assert saved == [0] * 10 + [10] * 10 + [20] * 5
+
+
+def metadata_of(driver: ShardDriver) -> bytes:
+    """The metadata of "a", as it is saved."""
+    (assignor,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    return bytes(assignor.metadata)
+
+
+@pytest.mark.parametrize("interval_ms", [0, 1_000])
+def test_reasons_begin_one_epoch_in_an_interval_or_in_a_second(interval_ms: int) -> None:
+    driver = with_one(ShardDriver(settings_with(group_consumer_assignment_interval_ms=interval_ms)))
+    written = len(driver.log)
+    for number in range(20):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"%d" % number, reason=1),))
+        driver.advance(50)
+    # Metadata and epoch.
+    assert (group_of(driver).saved.epoch, len(driver.log)) == (3, written + 2)
+    driver.beat("a", 2)
+    assert (group_of(driver).saved.epoch, metadata_of(driver)) == (4, b"19")

@@ -15,39 +15,22 @@ from apportion.assign.by_name import (
     by_topic,
 )
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.consumer.target_results import LONGEST_PAUSE_MS
 from apportion.errors import Code
 from apportion.machine import Abandon
-from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from tests.coord.mixed_clients import classic, consumer, hands, make_driver, settle
-from tests.coord.shard_driver import end_of, state_of, topic_id, topics
+from tests.coord.shard_driver import state_of, topics
 from tests.coord.toy_assignor import (
     FOO,
     Members,
     Toy,
-    all_to_first,
-    assigned,
     beat_to_target,
     first_to_all,
     raises,
     with_toy,
 )
-
-
-def test_the_target_comes_with_the_next_heartbeat_after_the_answer() -> None:
-    toy = Toy()
-    driver = with_toy(toy)
-    joined = driver.join("a")
-    assert (joined.error_code, joined.member_epoch, assigned(joined)) == (0, 1, {})
-    assert beat_to_target(driver, "a", 1) == (1, None)
-    assert len(driver.computations) == 1
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
-    assert (driver.notes, driver.computations) == ([], [])
 
 
 def test_the_assignor_is_told_what_members_own_and_where_they_are() -> None:
@@ -74,35 +57,6 @@ def test_the_assignor_is_told_what_members_own_and_where_they_are() -> None:
             },
         ),
     ]
-
-
-def test_members_follow_the_older_target_until_the_answer_is_there() -> None:
-    driver = with_toy(Toy())
-    driver.join("b")
-    driver.end_computations()
-    assert beat_to_target(driver, "b", 1) == (2, {FOO: (0, 1, 2)})
-    driver.join("a")
-    assert beat_to_target(driver, "b", 2) == (2, None)
-    driver.end_computations()
-    assert beat_to_target(driver, "b", 2) == (2, {})
-    # "a" is the first now.
-    driver.beat("b", 2, owned={})
-    assert beat_to_target(driver, "a", 2) == (3, {FOO: (0, 1, 2)})
-
-
-def test_an_answer_for_an_older_epoch_is_saved_and_another_one_follows() -> None:
-    driver = with_toy(Toy())
-    driver.join("a")
-    (first,) = driver.computations
-    driver.join("b")
-    assert driver.computations == [first]
-    driver.end_computations()
-    group: Any = driver.shard.ledger.groups["g"]
-    assert (group.saved.epoch, group.saved.assignment_epoch) == (3, 2)
-    driver.beat("a", 1)
-    (second,) = driver.computations
-    assert isinstance(second, ComputeTarget)
-    assert second.epoch == 3
 
 
 def asks(cluster: ClusterTopics, members: Members) -> Any:
@@ -188,33 +142,6 @@ def test_an_assignor_that_failed_is_asked_again_after_longer_and_longer_pauses()
     assert pauses == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, LONGEST_PAUSE_MS]
 
 
-def test_an_assignor_that_failed_is_asked_at_once_when_the_group_changes() -> None:
-    toy = Toy(raises)
-    driver = with_toy(toy)
-    driver.join("a")
-    driver.end_computations()
-    driver.beat("a", 1)
-    assert driver.computations == []
-    toy.answer = all_to_first
-    driver.change_topics([Topic("foo", FOO, 4)])
-    driver.beat("a", 1)
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (3, {FOO: (0, 1, 2, 3)})
-
-
-def test_an_assignor_that_failed_is_asked_once_in_an_interval_by_a_changing_group() -> None:
-    driver = with_toy(Toy(raises), group_consumer_assignment_interval_ms=5_000)
-    driver.join("a")
-    driver.end_computations()
-    driver.join("b")
-    driver.advance(4_999)
-    driver.join("c")
-    assert driver.computations == []
-    driver.advance(1)
-    driver.beat("a", 1)
-    assert len(driver.computations) == 1
-
-
 def test_a_late_answer_is_dropped() -> None:
     driver = with_toy(Toy(), apportion_assignor_timeout_ms=3_000)
     driver.join("a")
@@ -228,51 +155,6 @@ def test_a_late_answer_is_dropped() -> None:
     driver.end_computations()
     assert state_of(driver.shard) == before
     driver.advance(1_000)
-    driver.beat("a", 1)
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
-
-
-def test_the_part_of_a_member_that_has_gone_is_dropped() -> None:
-    driver = with_toy(Toy())
-    driver.join("a")
-    driver.join("b")
-    driver.end_computations()
-    driver.beat("a", 1)
-    (computation,) = driver.computations
-    driver.beat("a", -1)
-    driver.step(end_of(computation))
-    driver.computations.clear()
-    group: Any = driver.shard.ledger.groups["g"]
-    assert list(group.saved.members) == ["b"]
-    assert group.saved.members["b"].target.tolist() == []
-    driver.beat("b", 1)
-    driver.end_computations()
-    assert beat_to_target(driver, "b", 3) == (4, {FOO: (0, 1, 2)})
-
-
-def test_the_successor_of_a_static_member_gets_its_part() -> None:
-    driver = with_toy(Toy())
-    driver.join("a", instance_id="i")
-    driver.beat("a", -2, instance_id="i")
-    assert driver.join("b", instance_id="i").error_code == 0
-    driver.end_computations()
-    assert beat_to_target(driver, "b", 1) == (2, {FOO: (0, 1, 2)})
-
-
-def test_an_answer_for_a_group_that_was_deleted_and_created_again_is_dropped() -> None:
-    driver = with_toy(Toy())
-    driver.join("a")
-    driver.beat("a", -1)
-    driver.send(DeleteGroupsRequest(groups_names=("g",)))
-    assert driver.shard.ledger.groups == {}
-    driver.join("a")
-    # One at a time: that of the older group.
-    (older,) = driver.computations
-    before = state_of(driver.shard)
-    driver.step(end_of(older))
-    assert state_of(driver.shard) == before
-    driver.computations.clear()
     driver.beat("a", 1)
     driver.end_computations()
     assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
@@ -298,51 +180,6 @@ def test_votes_choose_between_built_in_and_custom_assignors() -> None:
         "ServerAssignor other is not offered here; there is toy, uniform: ask for one of these "
         "(group.remote.assignor), or add other to the broker's group.consumer.assignors.",
     )
-
-
-def test_a_crash_forgets_what_is_under_way_and_the_next_heartbeat_begins_again() -> None:
-    driver = with_toy(Toy())
-    driver.join("a")
-    (lost,) = driver.computations
-    driver.crash()
-    before = state_of(driver.shard)
-    driver.step(end_of(lost))
-    assert state_of(driver.shard) == before
-    driver.computations.clear()
-    driver.beat("a", 1)
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
-
-
-def test_an_unchanged_target_is_not_written_again() -> None:
-    driver = with_toy(
-        Toy(),
-    )
-    driver.join("a")
-    driver.end_computations()
-    driver.beat("a", 1)
-    driver.join("b")
-    written = len(driver.log)
-    driver.end_computations()
-    # An empty target for the new member, and the epoch.
-    assert [type(record.key).__name__ for record in driver.log[written:]] == [
-        "ConsumerGroupTargetAssignmentMemberKey",
-        "ConsumerGroupTargetAssignmentMetadataKey",
-    ]
-
-
-def test_partitions_of_a_topic_that_is_gone_leave_the_target() -> None:
-    driver = with_toy(Toy())
-    driver.change_topics(topics(foo=3, bar=1))
-    driver.join("a", topics=("bar", "foo"))
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (2, {topic_id("bar"): (0,), FOO: (0, 1, 2)})
-    driver.change_topics(Topics([Topic("foo", FOO, 3)]))
-    driver.beat("a", 2)
-    driver.end_computations()
-    group: Any = driver.shard.ledger.groups["g"]
-    target = group.saved.members["a"].target.tolist()
-    assert dict(group.saved.units.as_topics(target)) == {FOO: (0, 1, 2)}
 
 
 def test_settings_name_an_assignor_only_if_it_is_there() -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.expressions import MOST_AT_ONCE, ResolveExpressions, matching
 from apportion.errors import Code
 from apportion.machine import Computed, ComputeFailed
@@ -103,16 +102,6 @@ def test_a_resolution_is_record_16_behind_the_members_and_before_the_epoch() -> 
     assert (epoch.key, epoch.value.epoch) == (groups.ConsumerGroupMetadataKey(group_id="g"), 2)
 
 
-def test_an_expression_that_matches_nothing_is_resolved_without_a_new_epoch() -> None:
-    driver = ShardDriver()
-    match(driver, "a", "bar")
-    driver.end_computations()
-    assert (resolutions(driver), driver.beat("a", 1).member_epoch) == ({"bar": ()}, 1)
-    driver.advance(10_001)
-    driver.beat("a", 1)
-    assert begun(driver) == []
-
-
 def test_a_members_expression_is_described_and_its_names_are_what_it_named() -> None:
     driver = ShardDriver()
     driver.join("a", topics=("foo",), subscribed_topic_regex="fo.")
@@ -120,23 +109,6 @@ def test_a_members_expression_is_described_and_its_names_are_what_it_named() -> 
     (group,) = driver.send(ConsumerGroupDescribeRequest(group_ids=("g",))).groups
     (member,) = group.members
     assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (("foo",), "fo.")
-
-
-@pytest.mark.parametrize("expression", ["ba.", ""])
-def test_with_its_last_subscriber_a_resolution_goes(expression: str) -> None:
-    driver = ShardDriver(known=topics(foo=3, bar=1))
-    match(driver, "a", "fo.")
-    match(driver, "b", "fo.")
-    driver.end_computations()
-    driver.beat("a", 1, subscribed_topic_regex=expression)
-    assert resolutions(driver) == {"fo.": ("foo",)}
-    before = len(driver.log)
-    driver.beat("b", 1, subscribed_topic_regex=expression)
-    assert [(type(each.key).__name__, each.value is None) for each in driver.log[before:][:2]] == [
-        ("ConsumerGroupMemberMetadataKey", False),
-        ("ConsumerGroupRegularExpressionKey", True),
-    ]
-    assert resolutions(driver) == {}
 
 
 def test_a_changed_expression_stands_for_no_topics_until_it_is_resolved() -> None:
@@ -174,70 +146,6 @@ def test_a_deleted_group_leaves_no_resolution_behind() -> None:
     tombstones = [each.key for each in driver.log if each.value is None]
     assert KEY(group_id="g", regular_expression="fo.") in tombstones
     assert stray in tombstones
-
-
-def test_all_expressions_of_a_group_are_resolved_together_once_in_ten_seconds() -> None:
-    driver = ShardDriver(known=topics(foo=3, bar=1))
-    match(driver, "a", "fo.")
-    assert begun(driver) == [("fo.",)]
-    match(driver, "b", "ba.")  # one computation at a time
-    assert begun(driver) == [("fo.",)]
-    driver.end_computations()
-    driver.advance(10_000)
-    driver.beat("a", 1)
-    assert begun(driver) == []
-    driver.advance(1)
-    driver.beat("a", 2)
-    assert begun(driver) == [("fo.", "ba.")]
-    driver.end_computations()
-    assert resolutions(driver) == {"fo.": ("foo",), "ba.": ("bar",)}
-
-
-def test_a_resolution_is_repeated_when_topics_change_and_after_its_interval() -> None:
-    driver = ShardDriver(GroupSettings(group_consumer_regex_refresh_interval_ms=30_000))
-    match(driver, "a", "fo.")
-    driver.end_computations()
-    driver.beat("a", 1)
-    driver.change_topics([*topics(foo=3), *topics(fog=1)])
-    driver.advance(10_001)
-    driver.beat("a", 2)
-    assert begun(driver) == [("fo.",)]
-    driver.end_computations()
-    assert resolutions(driver) == {"fo.": ("fog", "foo")}
-    driver.advance(30_000)
-    driver.beat("a", 2)
-    assert begun(driver) == []
-    driver.advance(1)
-    driver.beat("a", 3)
-    assert begun(driver) == [("fo.",)]
-    before = len(driver.log)
-    driver.end_computations()
-    assert driver.log[before:] == []
-
-
-def test_a_result_for_nobody_is_dropped() -> None:
-    driver = ShardDriver()
-    match(driver, "a", "fo.")
-    driver.beat("a", 1, subscribed_topic_regex="")
-    before = state_of(driver.shard)
-    driver.end_computations()
-    assert state_of(driver.shard) == before
-    match(driver, "b", "fo.", group_id="gone")
-    driver.beat("b", -1, group_id="gone")
-    driver.send(DeleteGroupsRequest(groups_names=("gone",)))
-    driver.end_computations()
-    assert list(driver.shard.ledger.groups) == ["g"]
-
-
-def test_a_result_from_before_a_crash_is_dropped_and_a_heartbeat_begins_again() -> None:
-    driver = ShardDriver()
-    match(driver, "a", "fo.")
-    driver.crash()
-    driver.end_computations()
-    assert resolutions(driver) == {}
-    driver.beat("a", 1)
-    driver.end_computations()
-    assert resolutions(driver) == {"fo.": ("foo",)}
 
 
 def test_a_task_that_fails_changes_nothing_and_is_tried_again_later() -> None:

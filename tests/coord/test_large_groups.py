@@ -1,7 +1,5 @@
 """Large groups: their targets are computed beside the shard, and nobody waits for them."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -9,11 +7,10 @@ import pytest
 from apportion.coord.consumer.built_in_targets import ComputeBuiltInTarget
 from apportion.machine import Computation, ComputeFailed
 from apportion.topics import Topic
-from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from tests.coord.mixed_clients import classic, make_driver
-from tests.coord.shard_driver import ShardDriver, end_of, settings_with, state_of, topics
-from tests.coord.toy_assignor import FOO, Toy, assigned, beat_to_target, with_toy
+from tests.coord.shard_driver import ShardDriver, settings_with, topics
+from tests.coord.toy_assignor import FOO, Toy, beat_to_target, with_toy
 
 
 def driver_with(offload_size: int = 0, **changes: Any) -> ShardDriver:
@@ -33,37 +30,6 @@ def only_computation(driver: ShardDriver) -> Computation:
     return computation
 
 
-def test_the_target_of_a_large_group_comes_with_a_later_heartbeat() -> None:
-    driver = driver_with()
-    joined = driver.join("a")
-    assert (joined.error_code, joined.member_epoch, assigned(joined)) == (0, 1, {})
-    assert beat_to_target(driver, "a", 1) == (1, None)
-    assert isinstance(only_computation(driver), ComputeBuiltInTarget)
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
-    assert (driver.notes, driver.computations) == ([], [])
-
-
-def test_a_group_is_large_by_its_members_and_partitions_together() -> None:
-    driver = driver_with(5)
-    assert assigned(driver.join("a")) == {FOO: (0, 1, 2)}
-    driver.join("b")
-    assert len(driver.computations) == 1
-
-
-def test_all_members_follow_the_older_target_until_the_new_one_is_saved() -> None:
-    driver = driver_with()
-    driver.join("a")
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
-    driver.join("b")
-    assert beat_to_target(driver, "a", 2) == (2, None)
-    before = saved(driver).assignment_epoch
-    driver.end_computations()
-    assert (before, saved(driver).assignment_epoch) == (2, 3)
-    assert beat_to_target(driver, "a", 2) == (2, {FOO: (0, 1)})
-
-
 def test_a_target_and_its_epoch_are_one_append() -> None:
     driver = driver_with()
     driver.join("a")
@@ -77,70 +43,6 @@ def test_a_target_and_its_epoch_are_one_append() -> None:
         "ConsumerGroupTargetAssignmentMemberKey",
         "ConsumerGroupTargetAssignmentMetadataKey",
     ]
-
-
-def test_a_result_for_an_older_epoch_is_saved_and_another_computation_follows() -> None:
-    driver = driver_with()
-    driver.join("a")
-    first = only_computation(driver)
-    driver.join("b")
-    assert driver.computations == [first]
-    driver.end_computations()
-    assert (saved(driver).epoch, saved(driver).assignment_epoch) == (3, 2)
-    driver.beat("a", 1)
-    second = only_computation(driver)
-    assert isinstance(second, ComputeBuiltInTarget)
-    assert second.epoch == 3
-
-
-def test_the_target_of_a_member_that_has_gone_is_left_out() -> None:
-    driver = driver_with()
-    driver.join("a")
-    driver.end_computations()
-    driver.join("b")
-    driver.beat("b", -1)
-    driver.end_computations()
-    assert {name: len(member.target) for name, member in saved(driver).members.items()} == {"a": 2}
-    driver.beat("a", 1)
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 3) == (4, {FOO: (0, 1, 2)})
-
-
-def test_the_successor_of_a_static_member_gets_the_target_of_its_membership() -> None:
-    driver = driver_with()
-    driver.join("a", instance_id="i")
-    driver.beat("a", -2, instance_id="i")
-    assert driver.join("b", instance_id="i").error_code == 0
-    driver.end_computations()
-    assert beat_to_target(driver, "b", 1) == (2, {FOO: (0, 1, 2)})
-
-
-def test_a_crash_before_the_target_is_saved_costs_one_more_computation() -> None:
-    driver = driver_with()
-    driver.join("a")
-    late = driver.computations.pop()
-    driver.crash()
-    before = state_of(driver.shard)
-    driver.step(end_of(late))
-    assert state_of(driver.shard) == before
-    driver.beat("a", 1)
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
-
-
-def test_a_target_for_a_group_that_was_deleted_and_created_again_is_dropped() -> None:
-    driver = driver_with()
-    driver.join("a")
-    driver.beat("a", -1)
-    driver.send(DeleteGroupsRequest(groups_names=("g",)))
-    driver.join("a")
-    older = driver.computations.pop()
-    before = state_of(driver.shard)
-    driver.step(end_of(older))
-    assert state_of(driver.shard) == before
-    driver.beat("a", 1)
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
 
 
 def test_a_computation_that_fails_is_begun_again_after_pauses() -> None:
@@ -159,33 +61,6 @@ def test_a_computation_that_fails_is_begun_again_after_pauses() -> None:
     assert beat_to_target(driver, "a", 1) == (2, {FOO: (0, 1, 2)})
 
 
-@pytest.mark.parametrize(
-    "shard_with", [driver_with, partial(with_toy, Toy())], ids=["large", "custom"]
-)
-def test_the_interval_between_targets_counts_from_when_one_was_saved(
-    shard_with: Callable[..., ShardDriver],
-) -> None:
-    driver = shard_with(group_consumer_assignment_interval_ms=1_000)
-    driver.join("a")
-    driver.advance(700)
-    driver.end_computations()
-    driver.join("b")
-    driver.advance(999)
-    driver.beat("a", 1)
-    assert driver.computations == []
-    driver.advance(1)
-    driver.beat("a", 2)
-    assert len(driver.computations) == 1
-
-
-def test_a_custom_assignor_takes_the_place_of_a_computation_under_way() -> None:
-    driver = with_toy(Toy(), apportion_assignor_offload_size=0)
-    driver.join("a", server_assignor="uniform")
-    driver.beat("a", 1, server_assignor="toy")
-    driver.end_computations()
-    assert beat_to_target(driver, "a", 1) == (3, {FOO: (0, 1, 2)})
-
-
 def test_a_group_that_changes_its_assignor_to_and_fro_piles_no_computations_up() -> None:
     driver = with_toy(Toy(), apportion_assignor_offload_size=0)
     driver.join("a", server_assignor="uniform")
@@ -201,29 +76,6 @@ def test_a_group_that_changes_its_assignor_to_and_fro_piles_no_computations_up()
     driver.end_computations()
     epoch, target = beat_to_target(driver, "a", 1)
     assert (epoch, target) == (saved(driver).epoch, {FOO: (0, 1, 2)})
-
-
-def test_the_target_of_a_dead_group_keeps_its_successor_not_waiting() -> None:
-    driver = driver_with(5)
-    driver.join("a")
-    driver.join("b")
-    assert len(driver.computations) == 1
-    driver.beat("a", -1)
-    driver.beat("b", -1)
-    driver.send(DeleteGroupsRequest(groups_names=("g",)), 2)
-    assert assigned(driver.join("c")) == {FOO: (0, 1, 2)}
-
-
-def test_a_group_that_has_become_small_has_its_target_from_what_is_under_way() -> None:
-    driver = driver_with(5)
-    driver.join("a")
-    driver.join("b")
-    driver.beat("b", -1)
-    assert beat_to_target(driver, "a", 2) == (2, None)
-    driver.end_computations()
-    assert (saved(driver).epoch, saved(driver).assignment_epoch) == (4, 3)
-    driver.beat("a", 2)
-    assert (saved(driver).assignment_epoch, driver.computations) == (4, [])
 
 
 def test_a_classic_member_is_told_to_rejoin_when_the_target_is_there() -> None:

@@ -17,12 +17,11 @@ from apportion.sim.checks.consumer_laws import GROUP_LAWS
 from apportion.sim.checks.saved import (
     compact,
     difference_or_none,
-    read_during_compaction,
-    replay_records,
     saved_state,
 )
 from apportion.topics import Topic, Topics
 from tests.coord.consumer_client import FENCING, REBALANCE_MS, Client
+from tests.coord.replays import Replays, cleaned_states
 from tests.coord.shard_driver import (
     ShardDriver,
     end_of,
@@ -56,7 +55,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.lives = dict.fromkeys(NAMES, 0)
         self.sizes = {"foo": 4, "bar": 3}
         self.clients: dict[str, Client] = {}
-        self.made = 0
+        self.made, self.replays = 0, Replays()
         setting = settings_with(
             apportion_heartbeat_budget_per_second=budget,
             group_consumer_assignment_interval_ms=interval_ms,
@@ -203,28 +202,21 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def replay_equals_live(self) -> None:
         log, shard = self.driver.log, self.driver.shard
         live = state_of(shard)
-        assert state_of(recovered(through_bytes(log), shard)) == live
-        for drops_tombstones in (True, False):
-            assert state_of(recovered(compact(log, len(log), drops_tombstones), shard)) == live
+
+        def replay() -> list[Any]:
+            cleaned = [compact(log, len(log), drops) for drops in (True, False)]
+            return [state_of(recovered(each, shard)) for each in (through_bytes(log), *cleaned)]
+
+        for replayed in self.replays.of(log, "whole", replay):
+            assert replayed == live
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self) -> None:
         log, live = self.driver.log, saved_state(self.driver.shard.ledger)
-        for upto in (len(log) // 2, len(log)):
-            for drops_tombstones in (True, False):
-                assert (
-                    difference_or_none(
-                        live, saved_state(replay_records(compact(log, upto, drops_tombstones)))
-                    )
-                    is None
-                )
-            for read in (len(log) // 4, upto // 2, upto * 3 // 4):
-                assert (
-                    difference_or_none(
-                        live, saved_state(replay_records(read_during_compaction(log, read, upto)))
-                    )
-                    is None
-                )
+        for replayed in self.replays.of(
+            log, "cleaned", lambda: cleaned_states(log, (len(log) // 2, len(log)))
+        ):
+            assert difference_or_none(live, replayed) is None
 
     @invariant()
     def the_times_in_states_add_up(self) -> None:

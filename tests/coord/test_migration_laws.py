@@ -15,8 +15,6 @@ from apportion.sim.checks.consumer_laws import GROUP_LAWS
 from apportion.sim.checks.saved import (
     compact,
     difference_or_none,
-    read_during_compaction,
-    replay_records,
     saved_state,
 )
 from apportion.topics import Topic, Topics
@@ -28,6 +26,7 @@ from tests.coord.mixed_shard_driver import (
     ConsumerClient,
     MixedShardDriver,
 )
+from tests.coord.replays import Replays, cleaned_states
 from tests.coord.shard_driver import recovered, settings_with, state_of, through_bytes, topic_id
 
 MOST_CLIENTS = 4
@@ -64,7 +63,7 @@ class MixedGroupMachine(RuleBasedStateMachine):
     ) -> None:
         self.sizes = {"bar": 3, "foo": 4}
         self.clients: list[Any] = []
-        self.made = 0
+        self.made, self.replays = 0, Replays()
         setting = settings_with(
             group_consumer_session_timeout_ms=SESSION_MS,
             group_min_session_timeout_ms=1_000,
@@ -213,27 +212,17 @@ class MixedGroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def replay_equals_live(self) -> None:
-        live = state_of(self.driver.shard)
-        assert state_of(recovered(through_bytes(self.driver.log), self.driver.shard)) == live
+        log, shard = self.driver.log, self.driver.shard
+        [replayed] = self.replays.of(
+            log, "whole", lambda: [state_of(recovered(through_bytes(log), shard))]
+        )
+        assert replayed == state_of(shard)
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self) -> None:
         log, live = self.driver.log, saved_state(self.driver.shard.ledger)
-        for drops_tombstones in (True, False):
-            assert (
-                difference_or_none(
-                    live, saved_state(replay_records(compact(log, len(log), drops_tombstones)))
-                )
-                is None
-            )
-            for read in (len(log) // 4, len(log) // 2, len(log) * 3 // 4):
-                assert (
-                    difference_or_none(
-                        live,
-                        saved_state(replay_records(read_during_compaction(log, read, len(log)))),
-                    )
-                    is None
-                )
+        for replayed in self.replays.of(log, "cleaned", lambda: cleaned_states(log, (len(log),))):
+            assert difference_or_none(live, replayed) is None
 
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
     def clean(self, eighths: int, drops_tombstones: bool) -> None:

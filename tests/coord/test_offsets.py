@@ -4,9 +4,6 @@ offsets (a.11, b.9).
 
 from typing import Any
 
-import pytest
-
-from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.topics import NO_TOPIC_ID, Topic
 from apportion.wire.messages.offset_commit import (
@@ -81,80 +78,6 @@ def test_a_member_commits_at_its_epoch_and_everybody_may_read() -> None:
     assert driver.fetch({"foo": [0]}) == group_answer({("foo", 0): 5})
 
 
-def test_a_commit_is_checked_in_kafkas_order() -> None:
-    driver = ShardDriver()
-    offsets = {("foo", 0): 5}
-    assert driver.commit(2, offsets, "a") == [Code.GROUP_ID_NOT_FOUND]
-    assert driver.commit(2, offsets, "a", version=8) == [Code.ILLEGAL_GENERATION]
-    driver.join("a")
-    assert driver.commit(-1, offsets) == [Code.UNKNOWN_MEMBER_ID]
-    assert driver.commit(8, offsets, "b", version=8) == [Code.UNKNOWN_MEMBER_ID]
-    assert driver.commit(8, offsets, "a", version=8) == [Code.UNSUPPORTED_VERSION]
-    assert driver.commit(8, offsets, "a") == [Code.STALE_MEMBER_EPOCH]
-    assert driver.commit(-1, offsets, "a") == [Code.STALE_MEMBER_EPOCH]
-    assert committed(driver) == {}
-    driver.beat("a", -1)
-    assert driver.commit(4, offsets, "a") == [Code.UNKNOWN_MEMBER_ID]
-    assert driver.commit(-1, offsets, version=2) == [Code.NONE]
-    assert committed(driver) == offsets
-
-
-def test_an_older_epoch_may_commit_what_it_was_given_and_still_has() -> None:
-    driver = ShardDriver()
-    driver.join("a")  # foo 0 1 2 at epoch 1
-    driver.join("b")
-    driver.beat("a", 2)  # has to give up foo-2
-    driver.beat("a", 2, owned={"foo": [0, 1]})  # is at epoch 2
-    assert driver.commit(2, {("foo", 0): 5, ("foo", 1): 6}, "a") == [Code.NONE] * 2
-    assert driver.commit(2, {("foo", 0): 7, ("foo", 2): 8}, "a") == [Code.STALE_MEMBER_EPOCH] * 2
-    driver.beat("b", 3)  # gets foo-2 at epoch 2
-    driver.beat("b", -1)
-    assert driver.beat("a", 3).member_epoch == 4  # and foo-2 comes back to a at epoch 3
-    assert driver.commit(3, {("foo", 2): 9}, "a") == [Code.STALE_MEMBER_EPOCH]
-    assert driver.commit(5, {("foo", 0): 9}, "a") == [Code.STALE_MEMBER_EPOCH]
-    assert driver.commit(3, {("foo", 0): 9}, "a") == [Code.NONE]
-    assert committed(driver) == {("foo", 0): 9, ("foo", 1): 6}
-
-
-def test_a_partition_that_is_being_given_up_may_still_be_committed() -> None:
-    driver = ShardDriver()
-    driver.join("a")
-    driver.join("b")
-    driver.beat("a", 2)
-    assert driver.commit(2, {("foo", 2): 5}, "a") == [Code.NONE]
-
-
-def test_a_commit_without_a_group_makes_a_simple_one() -> None:
-    driver = ShardDriver()
-    assert driver.commit(-1, {("foo", 0): 5}) == [Code.NONE]
-    assert driver.commit(0, {("foo", 0): 6}) == [Code.UNKNOWN_MEMBER_ID]
-    assert driver.commit(-1, {("foo", 1): 6}) == [Code.NONE]
-    assert (
-        driver.join("a").error_code == Code.NONE
-    )  # an empty simple group becomes a consumer group
-    assert committed(driver) == {("foo", 0): 5, ("foo", 1): 6}
-
-
-def test_unknown_topics_and_long_metadata_fail_alone() -> None:
-    driver = ShardDriver(GroupSettings(offset_metadata_max_bytes=4))
-    assert driver.commit(-1, {("foo", 0): 5, ("bar", 0): 5}) == [
-        Code.NONE,
-        Code.UNKNOWN_TOPIC_OR_PARTITION,
-    ]
-    assert driver.commit(-1, {("foo", 0): 5, ("bar", 0): 5}, version=10) == [
-        Code.NONE,
-        Code.UNKNOWN_TOPIC_ID,
-    ]
-    assert driver.commit(-1, {("foo", 0): 6}, metadata="12345") == [Code.OFFSET_METADATA_TOO_LARGE]
-    assert driver.commit(-1, {("foo", 0): 7}, metadata="1é3") == [Code.NONE]
-    assert driver.commit(-1, {("foo", 0): 8}, metadata=None) == [Code.NONE]
-    assert driver.log[-1].value.metadata == ""
-
-
-def test_a_commit_of_unknown_topics_alone_asks_no_group() -> None:
-    assert ShardDriver().commit(8, {("bar", 0): 5}, "nobody") == [Code.UNKNOWN_TOPIC_OR_PARTITION]
-
-
 def test_an_explicit_retention_is_kept_across_a_crash() -> None:
     driver = ShardDriver()
     driver.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=60_000)
@@ -187,11 +110,6 @@ def test_the_answer_to_a_commit_names_what_the_request_named() -> None:
         done = OffsetCommitResponsePartition(partition_index=1)
         expected = OffsetCommitResponseTopic(name=name, topic_id=some_id, partitions=(done,))
         assert answer == OffsetCommitResponse(topics=(expected,))
-
-
-def test_nothing_committed_is_no_error() -> None:
-    assert ShardDriver().fetch({"foo": [1]}) == group_answer({("foo", 1): -1})
-    assert ShardDriver().fetch(None) == group_answer({})
 
 
 def test_all_offsets_of_a_group_are_listed_by_name_and_partition() -> None:
@@ -235,40 +153,6 @@ def test_an_old_version_asks_for_one_group() -> None:
                 ),
             ),
         )
-    )
-
-
-def test_topics_by_id_are_looked_up_by_id() -> None:
-    driver = ShardDriver()
-    driver.commit(-1, {("foo", 0): 4}, version=10)
-    assert driver.fetch({"foo": [0]}, version=10) == group_answer({("foo", 0): 4})
-    assert driver.fetch({"bar": [0]}, version=10) == group_answer(
-        {("bar", 0): -1}, code=Code.UNKNOWN_TOPIC_ID
-    )
-
-
-@pytest.mark.parametrize(
-    ("member_id", "epoch", "code"),
-    [
-        (None, -1, Code.NONE),
-        ("a", 2, Code.NONE),
-        ("a", 3, Code.STALE_MEMBER_EPOCH),
-        ("a", -1, Code.STALE_MEMBER_EPOCH),
-        ("b", 1, Code.UNKNOWN_MEMBER_ID),
-        (None, 1, Code.UNKNOWN_MEMBER_ID),
-        (None, 0, Code.UNKNOWN_MEMBER_ID),
-    ],
-)
-def test_a_member_reads_offsets_at_its_epoch_alone(
-    member_id: str | None, epoch: int, code: Code
-) -> None:
-    driver = ShardDriver()
-    driver.join("a")
-    answer = driver.fetch({"foo": [0]}, member_id, epoch)
-    assert answer == (
-        group_answer({("foo", 0): -1})
-        if not code
-        else OffsetFetchResponseGroup(group_id="g", error_code=code)
     )
 
 

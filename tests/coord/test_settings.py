@@ -1,13 +1,17 @@
 """Settings are checked by Kafka's rules, and groups go to the shard that Kafka would choose."""
 
-import re
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.placement import shard_of
+from tests.refusals import arguments, sentence
+from tests.scripted import check
+
+REFUSALS = Path(__file__).parent / "refusals" / "groups.txt"
 
 
 def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
@@ -39,39 +43,6 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         "custom_assignors": {},
         "heartbeat_interval_ms": 5_000,  # what follows from those above
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [
-        ("group_consumer_session_timeout_ms", 1),
-        ("group_consumer_min_session_timeout_ms", 1),
-        ("group_consumer_max_session_timeout_ms", 1),
-        ("group_consumer_heartbeat_interval_ms", 1),
-        ("group_consumer_min_heartbeat_interval_ms", 1),
-        ("group_consumer_max_heartbeat_interval_ms", 1),
-        ("group_consumer_max_size", 1),
-        ("group_consumer_assignment_interval_ms", 0),
-        ("group_consumer_min_assignment_interval_ms", 0),
-        ("group_consumer_max_assignment_interval_ms", 0),
-        ("group_consumer_regex_refresh_interval_ms", 10_000),
-        ("group_min_session_timeout_ms", 1),
-        ("group_max_session_timeout_ms", 1),
-        ("group_initial_rebalance_delay_ms", 0),
-        ("group_max_size", 1),
-        ("offsets_retention_minutes", 1),
-        ("offsets_retention_check_interval_ms", 1),
-        ("offset_metadata_max_bytes", 0),
-        ("apportion_heartbeat_budget_per_second", 0),
-    ],
-)
-def test_below_its_smallest_value_a_setting_is_refused(name: str, least: int) -> None:
-    with pytest.raises(
-        ValueError,
-        match=f"^{re.escape(name.replace('_', '.'))} must be at least {least}, not {least - 1}.$",
-    ):
-        defaults: dict[str, Any] = {name: least - 1}
-        GroupSettings(**defaults)
 
 
 def test_the_smallest_values_go_together() -> None:
@@ -120,68 +91,13 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class() -> None:
     assert settings.group_consumer_assignors == ("range", "uniform")
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({"group_consumer_max_size": 0}, "group.consumer.max.size must be at least 1, not 0."),
-        (
-            {"group_consumer_session_timeout_ms": 999},
-            "group.consumer.session.timeout.ms (999) must not be below "
-            "group.consumer.min.session.timeout.ms (1000).",
-        ),
-        (
-            {"group_consumer_heartbeat_interval_ms": 20_000},
-            "group.consumer.heartbeat.interval.ms (20000) must not be above "
-            "group.consumer.max.heartbeat.interval.ms (15000).",
-        ),
-        (
-            {"group_consumer_heartbeat_interval_ms": 99},
-            "group.consumer.heartbeat.interval.ms (99) must not be below "
-            "group.consumer.min.heartbeat.interval.ms (100).",
-        ),
-        (
-            {
-                "group_consumer_heartbeat_interval_ms": 1000,
-                "group_consumer_session_timeout_ms": 1000,
-            },
-            "group.consumer.heartbeat.interval.ms (1000) must be below "
-            "group.consumer.session.timeout.ms (1000).",
-        ),
-        (
-            {"group_consumer_assignment_interval_ms": 15_001},
-            "group.consumer.assignment.interval.ms (15001) must not be above "
-            "group.consumer.max.assignment.interval.ms (15000).",
-        ),
-        (
-            {"group_consumer_min_assignment_interval_ms": 1_001},
-            "group.consumer.assignment.interval.ms (1000) must not be below "
-            "group.consumer.min.assignment.interval.ms (1001).",
-        ),
-        (
-            {"group_consumer_assignors": ()},
-            "group.consumer.assignors must name at least one assignor.",
-        ),
-        (
-            {"group_consumer_session_timeout_ms": 60_001},
-            "group.consumer.session.timeout.ms (60001) must not be above "
-            "group.consumer.max.session.timeout.ms (60000).",
-        ),
-        (
-            {"group_consumer_assignors": ("uniform", "uniform")},
-            "group.consumer.assignors must name each assignor once.",
-        ),
-        (
-            {"group_consumer_assignors": ("sticky",)},
-            "group.consumer.assignors: there is no assignor 'sticky'; there are uniform and range.",
-        ),
-    ],
-)
 def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(
-    values: dict[str, Any], sentence: str
+    request: pytest.FixtureRequest,
 ) -> None:
-    with pytest.raises(ValueError) as refusal:
-        GroupSettings(**values)
-    assert str(refusal.value) == sentence
+    def refused(step: str) -> list[str]:
+        return sentence(lambda: GroupSettings(**arguments(step)))
+
+    check(REFUSALS, refused, request)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def raises(_cluster: ClusterTopics, _members: Members) -> Any:
 
 
 ANSWERS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (all_to_first, first_to_all, raises)
+    each.__name__: each for each in (all_to_first, first_to_all, first_to_first, raises)
 }
 
 

@@ -207,6 +207,8 @@ def test_every_test_that_a_row_names_is_in_the_file_that_it_names() -> None:
         for name in names:
             if name.startswith("test_"):
                 assert f"def {name}(" in text, row
+            elif " " in name:  # a case of a script
+                assert f"= {name}\n" in text, row
             else:
                 text = (ROOT / "tests" / name).read_text()
 

@@ -107,7 +107,7 @@ class StandingKafkas:
         KEEPERS.append(keeper)
         assert keeper.stdout is not None
         with keeper.stdout:
-            keeper.stdout.read()  # it ends when the keeper has written what it has to say
+            keeper.stdout.read()  # it closes its end when it has written what it has to say
 
 
 def keep(kind: str, jars: Path, directory: Path) -> None:
@@ -118,7 +118,7 @@ def keep(kind: str, jars: Path, directory: Path) -> None:
         draft = directory / f"{kind}.{os.getpid()}"
         draft.write_text(json.dumps(facts))
         draft.rename(shown)
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # ends the pipe that the starter reads
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # to close it is not enough
 
     try:
         with KINDS[kind](jars, directory / f"{kind}-{os.getpid()}") as broker:

@@ -2,25 +2,48 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apportion.client.connection import Disconnected
 from apportion.errors import Code
+from apportion.server.embedded import EmbeddedBroker
 from tests.kafka.acl_matrix.changes import SCRIPTS, unacknowledged
 from tests.kafka.acl_matrix.cluster_cases import CLUSTER_CASES
 from tests.kafka.acl_matrix.compare import differences, meant
 from tests.kafka.acl_matrix.group_cases import GROUP_CASES
+from tests.kafka.acl_matrix.group_requests import SESSION_MS
 from tests.kafka.acl_matrix.play import play, prepare, tries
-from tests.kafka.acl_matrix.secured_sides import our_side
 from tests.kafka.acl_matrix.side import AclSide, Plain, Users
 from tests.kafka.acl_matrix.topic_cases import TOPIC_CASES
 from tests.kafka.acl_matrix.values import HERE, OTHER
-from tests.kafka.secured import PASSWORD, Secured
+from tests.kafka.secured import PASSWORD, PLAIN_USERS, Secured
 from tests.messages import request
 
 SECURED = "guarded"
+
+
+@contextmanager
+def our_side(directory: Path) -> Iterator[AclSide]:
+    """Our broker, with a listener where the users log in by PLAIN."""
+    settings: Any = {
+        "listeners": "BARE://127.0.0.1:0",
+        "listener.security.protocol.map": "BARE:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.bare.plain.sasl.jaas.config": PLAIN_USERS,
+        "authorizer.class.name": "StandardAuthorizer",
+        "super.users": "User:alice",
+        "group.consumer.assignment.interval.ms": 0,
+        "group.consumer.max.session.timeout.ms": SESSION_MS,
+        "group.initial.rebalance.delay.ms": 0,
+    }
+    with EmbeddedBroker(directory, **settings) as broker:
+        side = AclSide("apportion", broker.bootstrap, PASSWORD)
+        yield side
+        side.close()
 
 
 @pytest.fixture

@@ -11,35 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from apportion import Consumer, StreamsConsumer
-from apportion.cli.main import app
-from apportion.client.cluster import Cluster
 from apportion.client.connection import BrokerConnection
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.client.security_options import client_security
 from apportion.errors import Code, Refused
-from apportion.security.acls import ResourceType
 from apportion.streams.metadata.model import TaskId
-from apportion.topics import partitions_of
-from apportion.wire.batch import encode_batch
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from tests.certificates import Authority, written
-from tests.cli.completions import completed
-from tests.client.test_tokens import oauth_server
+from tests.certificates import Authority
 from tests.kafka.conftest import until
 from tests.kafka.secured import (
     PASSWORD,
-    SCRAM,
     SHORT_SESSION_MS,
     STORE_PASSWORD,
     TOPIC,
     WRONG,
     Secured,
 )
-from tests.node.acl_requests import EVERY_ACL, acl, creating, deleting
 from tests.server.secured import token
+from tests.web_server import web_server
 
 ENDS_WITHIN_S = 5.0
 """How soon a client ends that the broker does not let in, as docs/security.md says."""
@@ -127,41 +118,23 @@ def test_a_streams_process_runs_its_task_on_a_secured_kafka(secured: Secured) ->
         assert [(each.task, each.record.value) for each in read] == [(TaskId(0, 0), b"a flight")]
 
 
-def test_a_streams_process_with_a_wrong_password_ends_with_one_sentence(secured: Secured) -> None:
-    address = secured.broker.addresses["SASL"]
-    with (
-        pytest.raises(Refused) as refused,
-        StreamsConsumer(
-            address,
-            "streams-wrong",
-            topology=[{"sources": [TOPIC]}],
-            **secured.options(sasl_password=WRONG),
-        ) as process,
-    ):
-        process.poll_tasks(int(1000 * ENDS_WITHIN_S))
-    assert refused.value.why == (
-        f"the broker at {address} does not accept user 'alice' by PLAIN: Authentication failed: "
-        "Invalid username or password"
-    )
-
-
 def test_a_consumer_reads_with_one_token_of_an_oauth_server(secured: Secured) -> None:
     answer = json.dumps({"access_token": token(500), "expires_in": 500})
-    with oauth_server(200, answer.encode()) as (url, requests):
+    with web_server(200, answer.encode()) as server:
         options = {
             "security_protocol": "SASL_SSL",
             "ssl_ca_location": secured.ca,
             "sasl_mechanism": "OAUTHBEARER",
             "sasl_oauthbearer_method": "oidc",
-            "sasl_oauthbearer_token_endpoint_url": url,
+            "sasl_oauthbearer_token_endpoint_url": f"{server.address}/token",
             "sasl_oauthbearer_client_id": "etl",
             "sasl_oauthbearer_client_secret": WRONG,
         }
         address = secured.broker.addresses["SASL"]
         assert read_one(address, "oidc", options) == [b"a flight"]
-        assert len(requests) == 1
-    with oauth_server(401, b"") as (url, _), pytest.raises(Refused) as refused:
-        options["sasl_oauthbearer_token_endpoint_url"] = url
+        assert len(server.requests) == 1
+    with web_server(401, b"") as server, pytest.raises(Refused) as refused:
+        options["sasl_oauthbearer_token_endpoint_url"] = f"{server.address}/token"
         read_one(address, "oidc", options)
     assert "gives no token to client 'etl': HTTP status 401" in refused.value.why
 
@@ -291,46 +264,6 @@ def test_a_consumer_that_is_not_let_in_ends_with_one_sentence(
     assert [secret for secret in (WRONG, PASSWORD, "PRIVATE KEY") if secret in shown] == []
 
 
-@pytest.mark.parametrize("protocol", ["consumer", "classic"])
-def test_a_consumer_names_the_topics_that_it_may_not_read_and_reads_once_it_may(
-    secured: Secured, protocol: str
-) -> None:
-    cluster = Cluster(secured.broker.bootstrap)
-    topic, group = f"hidden-{protocol}", f"acls-{protocol}"
-    record = encode_batch([(None, b"shown", ())], timestamp_ms=1)
-    cluster.produce(partitions_of(cluster.create_topic(topic, 1))[0], record)
-    of_bob = acl(group, principal="User:bob", resource_type=ResourceType.GROUP)
-    cluster.call(creating(of_bob))
-    address = secured.broker.addresses["SASL"]
-    options = secured.options(sasl_username="bob", group_protocol=protocol)
-    with Consumer(
-        address, group, topics=[topic, TOPIC], auto_offset_reset="earliest", **options
-    ) as consumer:
-        with pytest.raises(Refused) as refused:
-            until(lambda: bool(consumer.poll(100)))
-        assert (refused.value.code, refused.value.why) == (
-            Code.TOPIC_AUTHORIZATION_FAILED,
-            f"this client's principal has no permission for DESCRIBE on the topics '{TOPIC}', "
-            f"'{topic}'; whoever may alter the cluster gives READ, which includes it, by "
-            f"`apportion acls add --allow-principal User:NAME --operation Read --topic {TOPIC} "
-            f"--topic {topic}`",
-        )
-        cluster.call(creating(*(acl(name, principal="User:bob") for name in (topic, TOPIC))))
-        values = set[bytes]()
-
-        def has_read() -> bool:
-            try:
-                values.update(bytes(each.value or b"") for each in consumer.poll(100))
-            except Refused as refused:
-                assert refused.code is Code.TOPIC_AUTHORIZATION_FAILED
-            return values == {b"shown", b"a flight"}
-
-        until(has_read)
-    # Bob may do nothing again: the other tests count on it.
-    cluster.call(deleting(EVERY_ACL._replace(principal="User:bob")))
-    cluster.close()
-
-
 def test_a_listener_that_just_closes_is_tried_again_and_explained(
     secured: Secured, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -357,34 +290,3 @@ def test_a_session_is_renewed_on_the_same_connection(secured: Secured) -> None:
             assert answer.responses[0].partitions[0].error_code == Code.NONE
     finally:
         connection.close()
-
-
-def command(secured: Secured, password: str) -> tuple[int, str, str]:
-    path = written(
-        secured.directory,
-        "client.properties",
-        "security.protocol=SASL_SSL\n"
-        f"ssl.truststore.type=PEM\nssl.truststore.location={secured.ca}\n"
-        "sasl.mechanism=SCRAM-SHA-512\n"
-        f'sasl.jaas.config={SCRAM} username="alice" password="{password}";\n',
-    )
-    words = ["topics", "list", "--bootstrap", secured.broker.addresses["SASL"]]
-    result = CliRunner().invoke(app, [*words, "--command-config", path])
-    return result.exit_code, result.stdout, result.stderr
-
-
-def test_a_command_connects_with_a_file_of_kafkas_tools(secured: Secured) -> None:
-    code, stdout, stderr = command(secured, PASSWORD)
-    assert (code, stderr) == (0, "")
-    assert TOPIC in stdout
-    words = ("apportion", "topics", "describe", "--bootstrap", secured.broker.addresses["SASL"])
-    config = ("--command-config", str(secured.directory / "client.properties"))
-    assert completed(*words, *config, TOPIC[:3]) == [TOPIC]
-    address = secured.broker.addresses["SASL"]
-    assert command(secured, WRONG) == (
-        1,
-        "",
-        f"apportion topics: SASL_AUTHENTICATION_FAILED: the broker at {address} does not accept "
-        "user 'alice' by SCRAM-SHA-512: Authentication failed during authentication due to invalid "
-        "credentials with SASL mechanism SCRAM-SHA-512\n",
-    )

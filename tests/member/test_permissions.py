@@ -13,30 +13,9 @@ from apportion.member.permissions import NEEDED, RESOURCES, denial_or_none, gran
 from apportion.node.authorization.rights import CODES
 from apportion.node.authorization.table import CHECKS
 from apportion.topics import TopicIdPartition
-from apportion.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
-from apportion.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from apportion.wire.messages.describe_configs import BROKER
-from apportion.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from apportion.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsResourceResponse,
-    IncrementalAlterConfigsResponse,
-)
-from apportion.wire.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
-from apportion.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from apportion.wire.messages.offset_fetch import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-)
 from tests.member.refusal import refusal
+from tests.messages import response
 
 TOPIC = Code.TOPIC_AUTHORIZATION_FAILED
 GROUP = Code.GROUP_AUTHORIZATION_FAILED
@@ -65,13 +44,12 @@ def test_each_permission_is_the_one_that_a_broker_checks() -> None:
 
 def test_metadata_names_all_topics_that_are_refused_alike() -> None:
     topics = [
-        MetadataResponseTopic(error_code=TOPIC, name="a"),
-        MetadataResponseTopic(error_code=Code.INVALID_TOPIC_EXCEPTION, name="b"),
-        MetadataResponseTopic(error_code=TOPIC, name="it's"),
+        {"error_code": TOPIC, "name": "a"},
+        {"error_code": Code.INVALID_TOPIC_EXCEPTION, "name": "b"},
+        {"error_code": TOPIC, "name": "it's"},
     ]
-    refused = (
-        MetadataQuery(("a", "b", "it's")).parse(MetadataResponse(topics=tuple(topics))).refused
-    )
+    query = MetadataQuery(("a", "b", "it's"))
+    refused = query.parse(response("Metadata", topics=topics)).refused
     assert refused is not None
     assert (refused.code, refused.why) == (
         TOPIC,
@@ -82,21 +60,20 @@ def test_metadata_names_all_topics_that_are_refused_alike() -> None:
 
 
 def test_a_topic_that_is_refused_by_its_id_alone_has_no_name_to_show() -> None:
-    topics = (MetadataResponseTopic(error_code=TOPIC, name=None, topic_id=b"\0" * 15 + b"\1"),)
-    refused = MetadataQuery((b"\0" * 15 + b"\1",)).parse(MetadataResponse(topics=topics)).refused
+    topic = {"error_code": TOPIC, "name": None, "topic_id": b"\0" * 15 + b"\1"}
+    query = MetadataQuery((b"\0" * 15 + b"\1",))
+    refused = query.parse(response("Metadata", topics=[topic])).refused
     assert refused is not None
     assert refused.why == f"the topic of id AAAAAAAAAAAAAAAAAAAAAQ: {TOPIC.sentence}"
 
 
 def test_the_group_is_named_with_what_it_takes_to_use_it() -> None:
-    coordinators = (Coordinator(key="g", error_code=GROUP),)
-    found = FindCoordinatorResponse(coordinators=coordinators)
+    found = response("FindCoordinator", coordinators=[{"key": "g", "error_code": GROUP}])
     assert refusal(FindCoordinatorQuery("g"), found) == (GROUP, NO_DESCRIBE_OF_GROUP)
-    fetched = OffsetFetchResponse(
-        groups=(OffsetFetchResponseGroup(group_id="g", error_code=GROUP),)
-    )
+    group = {"group_id": "g", "error_code": GROUP}
+    fetched = response("OffsetFetch", groups=[group])
     assert refusal(OffsetFetchQuery("g", (PARTITION,)), fetched) == (GROUP, NO_DESCRIBE_OF_GROUP)
-    deleted = DeleteGroupsResponse(results=(DeletableGroupResult(group_id="g", error_code=GROUP),))
+    deleted = response("DeleteGroups", results=[group])
     assert refusal(DeleteGroupQuery("g"), deleted) == (
         GROUP,
         "this client's principal has no permission for DELETE on the group 'g'; "
@@ -117,19 +94,17 @@ def test_the_group_is_named_with_what_it_takes_to_use_it() -> None:
     ],
 )
 def test_a_commit_names_the_group_or_the_topic_by_its_error(code: Code, why: str) -> None:
-    topic = OffsetCommitResponseTopic(
-        name="a", partitions=(OffsetCommitResponsePartition(partition_index=0, error_code=code),)
-    )
-    refused = refusal(OffsetCommitQuery("g", {PARTITION: 1}), OffsetCommitResponse(topics=(topic,)))
+    topic = {"name": "a", "partitions": [{"partition_index": 0, "error_code": code}]}
+    answer = response("OffsetCommit", topics=[topic])
+    refused = refusal(OffsetCommitQuery("g", {PARTITION: 1}), answer)
     is_denied = code in (GROUP, TOPIC)
     assert refused == (code, why if is_denied else f"OffsetCommit of group 'g': {why}")
 
 
 def test_the_brokers_own_words_stay_since_they_may_name_the_principal() -> None:
     said = "User:bob has no permission for CREATE on topic flights."
-    created = CreateTopicsResponse(
-        topics=(CreatableTopicResult(name="flights", error_code=TOPIC, error_message=said),)
-    )
+    topic = {"name": "flights", "error_code": TOPIC, "error_message": said}
+    created = response("CreateTopics", topics=[topic])
     query = CreateTopicsQuery((NewTopic("flights", 1),), 1_000)
     assert refusal(query, created) == (
         TOPIC,
@@ -147,9 +122,8 @@ def test_words_of_a_broker_that_name_nobody_are_replaced() -> None:
 
 
 def test_the_cluster_needs_no_name() -> None:
-    altered = IncrementalAlterConfigsResponse(
-        responses=(IncrementalAlterConfigsResourceResponse(error_code=CLUSTER, resource_name="1"),)
-    )
+    resource = {"error_code": CLUSTER, "resource_name": "1"}
+    altered = response("IncrementalAlterConfigs", responses=[resource])
     assert refusal(AlterConfigsQuery(BROKER, "1", {"a": "b"}), altered) == (
         CLUSTER,
         "this client's principal has no permission for ALTER_CONFIGS on the cluster; "
@@ -158,10 +132,9 @@ def test_the_cluster_needs_no_name() -> None:
 
 
 def test_an_answer_for_one_partition_names_its_topic() -> None:
-    part = ListOffsetsPartitionResponse(partition_index=0, error_code=TOPIC)
-    topic = ListOffsetsTopicResponse(name="a", partitions=(part,))
+    topic = {"name": "a", "partitions": [{"partition_index": 0, "error_code": TOPIC}]}
     query = ListOffsetsQuery(-1, {PARTITION: 0})
-    assert refusal(query, ListOffsetsResponse(topics=(topic,))) == (
+    assert refusal(query, response("ListOffsets", topics=[topic])) == (
         TOPIC,
         "ListOffsets of a-0: this client's principal has no permission for DESCRIBE on the topic "
         f"'a'; whoever may alter the cluster gives READ, which includes it, {ADD} Read --topic a`",

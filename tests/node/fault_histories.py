@@ -4,7 +4,7 @@ it.
 
 from collections.abc import Callable, Sequence
 from traceback import extract_stack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -41,13 +41,9 @@ from apportion.wire.messages.offset_fetch import (
 )
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.node import kit
 from tests.node.config_requests import SESSION, incremental
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-else:
-    NodeDriver = object  # `begun` mixes FaultHistory into the NodeDriver of the kit
-
+from tests.node.kit import NodeDriver
 
 TOPICS, PARTITIONS, GROUPS = ("t", "u"), 2, ("g", "h", "i")
 EXPIRING = "r"
@@ -136,9 +132,7 @@ class LastingFault(Fault):
 
 
 class FaultHistory(NodeDriver):
-    """A life of a broker in which a step may break off, and what its clients know of it; to be
-    mixed into a NodeDriver.
-    """
+    """A life of a broker in which a step may break off, and what its clients know of it."""
 
     faults: Sequence[Fault] = ()
     has_ended = False
@@ -247,17 +241,16 @@ class FaultHistory(NodeDriver):
                 self.flush_once()
 
 
-def begun(kit: "type[Kit]", **settings: Any) -> Any:
+def begun(**settings: Any) -> Any:
     """Such a life, in which nothing has happened yet."""
-    history = type("History", (FaultHistory, kit.NodeDriver), {})(**settings)
-    history.kit = kit
+    history = FaultHistory(**settings)
     history.begin()
     return history
 
 
 def produce(history: Any, topic: str, partitions: tuple[int, ...]) -> tuple[ProduceRequest, int]:
     data = tuple(
-        PartitionProduceData(index=index, records=history.kit.batch(history.value()))
+        PartitionProduceData(index=index, records=kit.batch(history.value()))
         for index in partitions
     )
     return ProduceRequest(

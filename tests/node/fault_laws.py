@@ -11,6 +11,7 @@ from apportion.machine import Gone, Tick
 from apportion.node.partitions import TOPICS as TOPICS_DIRECTORY
 from apportion.wire.batch import decode_batch, split_batches
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.node import kit
 from tests.node.config_requests import describe, told
 from tests.node.fault_histories import (
     ALTERED,
@@ -38,9 +39,7 @@ def written(history: Any, topic: str, index: int) -> tuple[int, int, dict[int, b
     value_by_offset: dict[int, bytes] = {}
     offset = start
     while offset < end:
-        answer = (
-            history.call(history.kit.fetch(topic, offset, index), 12).responses[0].partitions[0]
-        )
+        answer = history.call(kit.fetch(topic, offset, index), 12).responses[0].partitions[0]
         assert answer.error_code == Code.NONE
         records = [
             record
@@ -223,7 +222,7 @@ def check_waiting(history: Any) -> None:
             )
             ticket = history.ask(request, 12)
             assert ticket not in history.answers
-            stored = history.call(history.kit.produce(topic, history.kit.batch(LATE), index), 12)
+            stored = history.call(kit.produce(topic, kit.batch(LATE), index), 12)
             assert stored.responses[0].partition_responses[0].error_code == Code.NONE
             assert len(history.answers[ticket].responses[0].partitions[0].records) > 0
 

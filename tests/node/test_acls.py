@@ -230,7 +230,7 @@ def test_a_flush_that_fails_leaves_the_acls_as_they_were(driver: "NodeDriver") -
 
 
 def test_a_step_that_breaks_off_leaves_the_acls_as_they_were(kit: "type[Kit]") -> None:
-    history = begun(kit, **AUTHORIZED)
+    history = begun(**AUTHORIZED)
     history.call(creating(acl()))
     history.disk.free_bytes = 0
     assert codes(history.call(deleting(AclFilter()))) == [Code.KAFKA_STORAGE_ERROR]

@@ -1,6 +1,6 @@
 """Topics that the coordinator shards are told of, where steps and flushes fail meanwhile."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -9,9 +9,6 @@ from apportion.node.coordinators import Coordinators
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.node.fault_histories import Fault, begun
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit
 
 GROUPS = ("g", "h", "i")
 
@@ -34,8 +31,8 @@ def beat(history: Any, group_id: str, epoch: int) -> tuple[int, Any]:
     return answer.member_epoch, answer.assignment and answer.assignment.topic_partitions
 
 
-def test_a_topic_that_never_reached_the_disk_is_unknown_to_every_shard(kit: "type[Kit]") -> None:
-    history = begun(kit, **{"group.consumer.assignment.interval.ms": 0})
+def test_a_topic_that_never_reached_the_disk_is_unknown_to_every_shard() -> None:
+    history = begun(**{"group.consumer.assignment.interval.ms": 0})
     history.create("t")
     assert [beat(history, group_id, 0) for group_id in GROUPS] == [(2, ())] * 3
     wanted = CreatableTopic(name="x", num_partitions=1, replication_factor=1)

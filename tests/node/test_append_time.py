@@ -2,7 +2,7 @@
 whatever its producer wrote.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -10,11 +10,9 @@ from crc32c import crc32c
 from apportion.errors import Code
 from apportion.wire.batch import Record, encode_records
 from apportion.wire.batch_rewrite import stamp_append_time
+from tests.node import kit
+from tests.node.kit import NodeDriver
 from tests.node.topic_requests import EARLIEST, LATEST, YOUNGEST, create, listed, produced, stored
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
 
 APPEND: dict[str, Any] = {"message_timestamp_type": "LogAppendTime"}
 
@@ -29,7 +27,7 @@ def batch(*times: int, compression: int = 0, **facts: Any) -> bytes:
 
 
 @pytest.fixture
-def appending(driver: "NodeDriver") -> "NodeDriver":
+def appending(driver: NodeDriver) -> NodeDriver:
     """A broker with a topic of this kind, at a wall clock of WALL_MS + 7000."""
     assert create(driver, **APPEND) == (Code.NONE, None)
     driver.now_ms = 7000
@@ -38,7 +36,7 @@ def appending(driver: "NodeDriver") -> "NodeDriver":
 
 @pytest.mark.parametrize("compression", range(5))
 def test_the_header_alone_is_stamped_and_its_crc_made_anew(
-    appending: "NodeDriver", kit: "type[Kit]", compression: int
+    appending: NodeDriver, compression: int
 ) -> None:
     sent = batch(kit.WALL_MS - 500, kit.WALL_MS, compression=compression)
     answer = produced(appending, kit.produce("t", sent))
@@ -47,7 +45,7 @@ def test_the_header_alone_is_stamped_and_its_crc_made_anew(
         0,
         kit.WALL_MS + 7000,
     )
-    [(header, records)] = stored(appending, kit)
+    [(header, records)] = stored(appending)
     assert header.attributes == compression | 8
     assert (header.first_timestamp_ms, header.max_timestamp_ms) == (
         kit.WALL_MS - 500,
@@ -64,9 +62,7 @@ def test_the_header_alone_is_stamped_and_its_crc_made_anew(
 
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 0, 1, 1_700_000_000_000 + 7 * 86_400_000])
-def test_no_timestamp_of_a_producer_is_out_of_range(
-    driver: "NodeDriver", kit: "type[Kit]", timestamp_ms: int
-) -> None:
+def test_no_timestamp_of_a_producer_is_out_of_range(driver: NodeDriver, timestamp_ms: int) -> None:
     create(
         driver,
         **APPEND,
@@ -77,20 +73,20 @@ def test_no_timestamp_of_a_producer_is_out_of_range(
     assert (answer.error_code, answer.log_append_time_ms) == (Code.NONE, kit.WALL_MS)
 
 
-def test_the_brokers_setting_is_the_default_of_topics(kit: "type[Kit]") -> None:
+def test_the_brokers_setting_is_the_default_of_topics() -> None:
     defaults: dict[str, Any] = {"log.message.timestamp.type": "LogAppendTime"}
     driver = kit.NodeDriver(**defaults)
     driver.create("t")
     create(driver, "own", message_timestamp_type="CreateTime")
     assert produced(driver, kit.produce("t", batch(5))).log_append_time_ms == kit.WALL_MS
     assert produced(driver, kit.produce("own", batch(5))).log_append_time_ms == -1
-    assert [stored(driver, kit, topic)[0][1][0].timestamp_ms for topic in ("t", "own")] == [
+    assert [stored(driver, topic)[0][1][0].timestamp_ms for topic in ("t", "own")] == [
         kit.WALL_MS,
         5,
     ]
 
 
-def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit: "type[Kit]") -> None:
+def test_a_restart_with_another_setting_changes_the_batches_to_come_alone() -> None:
     driver = kit.NodeDriver()
     driver.create("t")
     produced(driver, kit.produce("t", batch(kit.WALL_MS - 5)))
@@ -101,7 +97,7 @@ def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit: "
             produced(driver, kit.produce("t", batch(kit.WALL_MS - 5))).log_append_time_ms == told_ms
         )
     assert [
-        (header.timestamp_type, records[0].timestamp_ms) for header, records in stored(driver, kit)
+        (header.timestamp_type, records[0].timestamp_ms) for header, records in stored(driver)
     ] == [
         (0, kit.WALL_MS - 5),
         (1, kit.WALL_MS),
@@ -111,7 +107,7 @@ def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit: "
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_offsets_are_found_by_the_time_of_the_append(
-    appending: "NodeDriver", kit: "type[Kit]", is_restarted: bool
+    appending: NodeDriver, is_restarted: bool
 ) -> None:
     for _ in range(3):
         produced(appending, kit.produce("t", batch(9, 5, 7)))
@@ -128,7 +124,7 @@ def test_offsets_are_found_by_the_time_of_the_append(
 
 
 def test_a_stamped_batch_survives_a_crash_and_a_repeat_has_its_first_time(
-    appending: "NodeDriver", kit: "type[Kit]"
+    appending: NodeDriver,
 ) -> None:
     sent = batch(5, producer=(7, 0, 0))
     assert produced(appending, kit.produce("t", sent)).log_append_time_ms == kit.WALL_MS + 7000
@@ -137,34 +133,32 @@ def test_a_stamped_batch_survives_a_crash_and_a_repeat_has_its_first_time(
     again.now_ms = 60_000
     answer = produced(again, kit.produce("t", sent))
     assert (answer.base_offset, answer.log_append_time_ms) == (0, kit.WALL_MS + 7000)
-    [(header, _)] = stored(again, kit)
+    [(header, _)] = stored(again)
     assert header.max_timestamp_ms == kit.WALL_MS + 7000
 
 
 def test_a_producer_that_claims_the_time_of_the_append_is_refused_with_each_record(
-    appending: "NodeDriver", kit: "type[Kit]"
+    appending: NodeDriver,
 ) -> None:
     claimed = bytearray(batch(5, 6))
     stamp_append_time(claimed, kit.WALL_MS)
     answer = produced(appending, kit.produce("t", bytes(claimed)))
     assert (answer.error_code, answer.base_offset) == (Code.INVALID_TIMESTAMP, -1)
     assert [each.batch_index for each in answer.record_errors] == [0, 1]
-    assert stored(appending, kit) == []
+    assert stored(appending) == []
 
 
-def test_where_producers_give_the_time_such_a_claim_is_dropped(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_where_producers_give_the_time_such_a_claim_is_dropped(driver: NodeDriver) -> None:
     driver.create("t")
     sent = batch(5, 6)
     claimed = bytearray(sent)
     stamp_append_time(claimed, 6)
     assert produced(driver, kit.produce("t", bytes(claimed))).error_code == Code.NONE
-    [(header, records)] = stored(driver, kit)
+    [(header, records)] = stored(driver)
     assert (header.attributes, [record.timestamp_ms for record in records]) == (0, [5, 6])
 
 
-def test_a_topic_whose_records_are_stamped_loses_them_by_that_time(kit: "type[Kit]") -> None:
+def test_a_topic_whose_records_are_stamped_loses_them_by_that_time() -> None:
     defaults: dict[str, Any] = {"log.retention.check.interval.ms": 1000}
     driver = kit.NodeDriver(**defaults)
     create(driver, **APPEND, retention_ms="5000")

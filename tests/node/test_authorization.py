@@ -28,7 +28,7 @@ REFUSE_NOBODY = {
     *(ApiVersionsRequest, DescribeClusterRequest, ListGroupsRequest),
     *(SaslAuthenticateRequest, SaslHandshakeRequest),
 }
-"""APIs that answer everybody; test_authorized_responses.py has what they hide."""
+"""APIs that answer everybody; authorized.txt has what they hide."""
 
 
 def test_each_api_has_a_check() -> None:

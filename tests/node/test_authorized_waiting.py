@@ -1,5 +1,5 @@
-"""Requests of callers who may do a part of what they ask for, while they wait, fail or lose their
-connection, and while the ACLs change.
+"""Requests of callers who may do a part of what they ask for, which fail or lose their connection;
+expressions, and what is remembered of decisions. `authorized.txt` has the rest.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,12 @@ from apportion.security.acls import AclOperation
 from apportion.security.authorizer import Acls, Authorizer
 from tests.messages import request
 from tests.node.guarded import BOB, GROUP, TOPIC, as_bob, ask_as_bob, guarded, let, may
-from tests.node.guarded_requests import committed, joined
-from tests.node.test_classic_groups import joining
+from tests.node.guarded_requests import joined
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
 
-READ, DESCRIBE, DELETE = AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE
-GROUPS = tuple("abcdefgh")
+READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 
 
 def patient(*names: str) -> Any:
@@ -54,32 +52,6 @@ def two_topics(kit: "type[Kit]", *acls: Any) -> "NodeDriver":
     return driver
 
 
-def test_a_fetch_that_waits_goes_by_the_acls_of_when_it_came(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, TOPIC, "mine"))
-    ticket = ask_as_bob(driver, patient("mine"), 12)
-    let(driver)
-    driver.call(kit.produce("mine", kit.batch(b"v")), 9)
-    assert fetched(driver.answers[ticket]) == [("mine", 0, True)]
-    assert fetched(as_bob(driver, patient("mine"), 12)) == [("mine", 29, False)]
-
-
-def test_a_fetch_is_told_its_refusals_at_its_end(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, TOPIC, "mine"))
-    ticket = ask_as_bob(driver, patient("mine", "other"), 12)
-    driver.sleep(1_000)
-    assert fetched(driver.answers[ticket]) == [("mine", 0, False), ("other", 29, False)]
-    ticket = ask_as_bob(driver, patient("mine", "other"), 12)
-    driver.call(kit.produce("other", kit.batch(b"v")), 9)
-    assert ticket not in driver.answers
-    driver.call(kit.produce("mine", kit.batch(b"v")), 9)
-    assert fetched(driver.answers[ticket]) == [("mine", 0, True), ("other", 29, False)]
-
-
-def test_a_fetch_of_which_all_is_refused_does_not_wait(kit: "type[Kit]") -> None:
-    driver = two_topics(kit)
-    assert fetched(as_bob(driver, patient("other"), 12)) == [("other", 29, False)]
-
-
 def test_a_lost_connection_leaves_nothing_of_a_request_behind(kit: "type[Kit]") -> None:
     driver = two_topics(kit, may(READ, TOPIC, "mine"))
     ticket = ask_as_bob(driver, patient("mine", "other"), 12)
@@ -88,51 +60,6 @@ def test_a_lost_connection_leaves_nothing_of_a_request_behind(kit: "type[Kit]") 
     driver.sleep(2_000)
     assert ticket not in driver.answers
     assert len(driver.node._broker.delayed_fetches) == 0
-
-
-def test_a_join_that_waits_goes_by_the_acls_of_when_it_came(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, GROUP, "g"))
-    ticket = ask_as_bob(driver, joining(), 3)
-    assert ticket not in driver.answers
-    let(driver)
-    driver.sleep(10_000)
-    driver.flush()
-    assert driver.answers[ticket].error_code == 0
-    assert as_bob(driver, joining(driver.answers[ticket].member_id), 3).error_code == 30
-
-
-def test_a_member_that_may_no_longer_read_its_group_is_refused_at_each_beat(
-    kit: "type[Kit]",
-) -> None:
-    driver = two_topics(kit, may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "mine"))
-    first = as_bob(driver, joined(subscribed_topic_names=("mine",)))
-    assert first.error_code == 0
-    steady = joined(
-        member_epoch=first.member_epoch, subscribed_topic_names=None, topic_partitions=None
-    )
-    # Topics are asked about when they are named, and what is assigned stays.
-    let(driver, may(READ, GROUP, "g"))
-    assert as_bob(driver, steady).error_code == 0
-    again = joined(member_epoch=first.member_epoch, subscribed_topic_names=("mine",))
-    assert as_bob(driver, again).error_code == 29
-    let(driver)
-    assert as_bob(driver, steady).error_code == 30
-    assert as_bob(driver, joined(member_epoch=-1)).error_code == 30
-
-
-def results(answer: Any) -> list[tuple[str, int]]:
-    return [(topic.name, each.error_code) for topic in answer.topics for each in topic.partitions]
-
-
-def test_a_failed_flush_fails_what_was_allowed_and_nothing_else(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(READ, GROUP, "g"), may(READ, TOPIC, "mine"))
-    ticket = ask_as_bob(driver, committed("mine", "other"), 9)
-    assert ticket not in driver.answers
-    driver.fail_flush()
-    assert results(driver.answers[ticket]) == [
-        ("mine", Code.COORDINATOR_NOT_AVAILABLE),
-        ("other", Code.TOPIC_AUTHORIZATION_FAILED),
-    ]
 
 
 def test_a_failed_step_fails_what_was_allowed_and_nothing_else(
@@ -155,23 +82,6 @@ def test_a_failed_step_fails_what_was_allowed_and_nothing_else(
         ("other", Code.TOPIC_AUTHORIZATION_FAILED, False),
     ]
     assert len(driver.node._broker.delayed_fetches) == 0
-
-
-def test_groups_of_several_shards_are_joined_with_those_refused(kit: "type[Kit]") -> None:
-    known = GROUPS[::2]
-    driver = two_topics(kit, *(may(DESCRIBE, GROUP, each) for each in known))
-    asked = request("DescribeGroups", groups=GROUPS, include_authorized_operations=True)
-    described = as_bob(driver, asked, 5).groups
-    expected = [(each, 0, 1 << DESCRIBE) for each in known]
-    expected += [(each, 30, -(2**31)) for each in GROUPS[1::2]]
-    assert [(g.group_id, g.error_code, g.authorized_operations) for g in described] == expected
-
-
-def test_groups_are_deleted_that_the_caller_may_delete(kit: "type[Kit]") -> None:
-    driver = two_topics(kit, may(DELETE, GROUP, "g"))
-    driver.call(committed("mine"), 9)
-    answer = as_bob(driver, request("DeleteGroups", groups_names=("g", "h")))
-    assert [(each.group_id, each.error_code) for each in answer.results] == [("g", 0), ("h", 30)]
 
 
 def matched(driver: "NodeDriver", answer: Any) -> list[str]:

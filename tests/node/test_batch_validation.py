@@ -2,10 +2,10 @@
 own compression.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import Code
@@ -17,11 +17,9 @@ from apportion.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from tests.node import kit
+from tests.node.kit import NodeDriver
 from tests.node.topic_requests import VERSION, claiming, create, from_crc, produced, stored
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
 
 KEYLESS = "a record of a compacted topic has a key"
 WEEK_MS = 7 * 86_400_000
@@ -41,7 +39,7 @@ def faults(answer: PartitionProduceResponse) -> tuple[int, list[int]]:
 @pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete, compact"])
 @pytest.mark.parametrize("compression", [0, 1, 4])
 def test_a_compacted_topic_takes_no_record_without_a_key_and_names_each(
-    driver: "NodeDriver", kit: "type[Kit]", policy: str, compression: int
+    driver: NodeDriver, policy: str, compression: int
 ) -> None:
     create(driver, cleanup_policy=policy)
     now_ms = kit.WALL_MS
@@ -58,12 +56,12 @@ def test_a_compacted_topic_takes_no_record_without_a_key_and_names_each(
         BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=KEYLESS)
         for index in (1, 3)
     )
-    assert stored(driver, kit) == []
+    assert stored(driver) == []
     tombstone = encode_batch([(b"k", None, ()), (b"", b"v", ())], timestamp_ms=now_ms)
     assert faults(produced(driver, kit.produce("t", tombstone))) == (Code.NONE, [])
 
 
-def test_other_topics_take_records_without_a_key(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_other_topics_take_records_without_a_key(driver: NodeDriver) -> None:
     for name, policy in (("t", "delete"), ("kept", "")):
         create(driver, name, cleanup_policy=policy)
         assert faults(produced(driver, kit.produce(name, batch((None, kit.WALL_MS))))) == (
@@ -72,9 +70,7 @@ def test_other_topics_take_records_without_a_key(driver: "NodeDriver", kit: "typ
         )
 
 
-def test_of_a_batch_that_is_refused_nothing_is_known_to_its_producer(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_of_a_batch_that_is_refused_nothing_is_known_to_its_producer(driver: NodeDriver) -> None:
     create(driver, cleanup_policy="compact")
     for keys, code, offset in (((None,), Code.INVALID_RECORD, -1), ((b"k",), Code.NONE, 0)):
         sent = batch(*((key, kit.WALL_MS) for key in keys), producer=(7, 0, 0))
@@ -82,16 +78,14 @@ def test_of_a_batch_that_is_refused_nothing_is_known_to_its_producer(
         assert (answer.error_code, answer.base_offset) == (code, offset)
 
 
-def test_the_answer_of_an_old_version_has_the_code_alone(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_the_answer_of_an_old_version_has_the_code_alone(driver: NodeDriver) -> None:
     create(driver, cleanup_policy="compact")
     answer = produced(driver, kit.produce("t", batch((None, kit.WALL_MS))), version=7)
     assert answer.error_code == Code.INVALID_RECORD
 
 
 def test_a_bad_timestamp_sets_the_error_code_and_a_missing_key_a_record_error(
-    driver: "NodeDriver", kit: "type[Kit]"
+    driver: NodeDriver,
 ) -> None:
     create(driver, cleanup_policy="compact")
     late_ms = kit.WALL_MS + WEEK_MS
@@ -103,7 +97,7 @@ def test_a_bad_timestamp_sets_the_error_code_and_a_missing_key_a_record_error(
     assert [text == KEYLESS for text in errors] == [True, True, False]
 
 
-def test_every_record_from_the_future_is_named(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_every_record_from_the_future_is_named(driver: NodeDriver) -> None:
     driver.create("t")
     late_ms = kit.WALL_MS + 3_600_001
     answer = produced(
@@ -119,7 +113,7 @@ def test_every_record_from_the_future_is_named(driver: "NodeDriver", kit: "type[
 )
 @pytest.mark.parametrize("where", ["topic", "broker"])
 def test_a_timestamp_is_within_the_bounds_of_its_topic_or_of_the_broker(
-    kit: "type[Kit]", where: str, offset_ms: int, code: int
+    where: str, offset_ms: int, code: int
 ) -> None:
     bounds = {"message_timestamp_before_max_ms": "1000", "message_timestamp_after_max_ms": "2000"}
     of_broker: dict[str, Any] = {f"log_{name}": value for name, value in bounds.items()}
@@ -132,9 +126,7 @@ def test_a_timestamp_is_within_the_bounds_of_its_topic_or_of_the_broker(
     assert faults(answer) == (code, [1] if code else [])
 
 
-def test_a_record_without_a_timestamp_is_never_too_old(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_record_without_a_timestamp_is_never_too_old(driver: NodeDriver) -> None:
     create(driver, message_timestamp_before_max_ms="1000")
     assert faults(produced(driver, kit.produce("t", batch((None, -1))))) == (Code.NONE, [])
 
@@ -144,13 +136,9 @@ octets = st.none() | st.binary(max_size=30)
 bodies = st.lists(st.tuples(octets, octets, st.integers(-1000, 1000)), min_size=1, max_size=6)
 
 
-# `kit` has no state
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(CODECS)), st.integers(0, 4), bodies, st.booleans())
 def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(
-    kit: "type[Kit]",
     name: str,
     sent_as: int,
     contents: list[tuple[bytes | None, bytes | None, int]],
@@ -165,7 +153,7 @@ def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(
     producer = (7, 3, 11) if is_numbered else (-1, -1, -1)
     sent = encode_records(records, base_offset=0, attributes=sent_as, producer=producer)
     assert faults(produced(driver, kit.produce("t", sent))) == (Code.NONE, [])
-    [(header, stored_records)] = stored(driver, kit)
+    [(header, stored_records)] = stored(driver)
     assert (header.compression, stored_records) == (CODECS[name], records)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == producer
     if is_numbered:  # it is known again
@@ -175,7 +163,7 @@ def test_a_topic_with_a_compression_of_its_own_stores_nothing_else(
 @pytest.mark.parametrize("sent_as", [0, 4])
 @pytest.mark.parametrize("excess_bytes", [0, 1])
 def test_a_batch_that_is_stored_in_another_compression_is_within_the_bounds_then(
-    kit: "type[Kit]", sent_as: int, excess_bytes: int
+    sent_as: int, excess_bytes: int
 ) -> None:
     driver, value = kit.NodeDriver(), bytes(900)
     loose = len(encode_batch([(None, value, ())], timestamp_ms=kit.WALL_MS))
@@ -184,7 +172,7 @@ def test_a_batch_that_is_stored_in_another_compression_is_within_the_bounds_then
     codes = (Code.MESSAGE_TOO_LARGE, -1) if excess_bytes else (Code.NONE, 0)
     answer = produced(driver, kit.produce("t", sent))
     assert (answer.error_code, answer.base_offset, answer.record_errors) == (*codes, ())
-    assert len(stored(driver, kit)) == 1 - excess_bytes
+    assert len(stored(driver)) == 1 - excess_bytes
 
 
 @pytest.mark.parametrize(
@@ -192,7 +180,7 @@ def test_a_batch_that_is_stored_in_another_compression_is_within_the_bounds_then
 )
 @pytest.mark.parametrize("compression", ["producer", "uncompressed"])
 def test_a_batch_that_no_segment_has_room_for_is_refused(
-    driver: "NodeDriver", kit: "type[Kit]", compression: str, excess_bytes: int, code: Code
+    driver: NodeDriver, compression: str, excess_bytes: int, code: Code
 ) -> None:
     create(
         driver, compression_type=compression, segment_bytes="1048576", max_message_bytes="2000000"
@@ -214,7 +202,7 @@ def test_a_batch_that_no_segment_has_room_for_is_refused(
 
 
 def test_an_undecodable_batch_is_refused_if_a_setting_depends_on_its_records(
-    driver: "NodeDriver", kit: "type[Kit]"
+    driver: NodeDriver,
 ) -> None:
     create(driver, cleanup_policy="compact")
     driver.create("plain")
@@ -241,7 +229,7 @@ LOOKING = (
 """Topics that take no batch that was not looked into."""
 
 
-def bomb(kit: "type[Kit]", size_bytes: int, codec: int = 4) -> bytes:
+def bomb(size_bytes: int, codec: int = 4) -> bytes:
     """A small batch of one record with so large a value."""
     packed = encode_batch(
         [(b"k", bytes(size_bytes), ())], timestamp_ms=kit.WALL_MS, compression=codec
@@ -250,7 +238,7 @@ def bomb(kit: "type[Kit]", size_bytes: int, codec: int = 4) -> bytes:
     return packed
 
 
-def crowd(kit: "type[Kit]", records: int) -> bytes:
+def crowd(records: int) -> bytes:
     """A batch whose header says that it holds so many records, of which it has one."""
     many = bytearray(batch((b"k", kit.WALL_MS)))
     many[23:27], many[57:61] = (records - 1).to_bytes(4, "big"), records.to_bytes(4, "big")
@@ -261,22 +249,19 @@ def crowd(kit: "type[Kit]", records: int) -> bytes:
 @pytest.mark.parametrize("config", LOOKING, ids=["keys", "compression", "times"])
 @pytest.mark.parametrize("codec", [1, 4])
 def test_a_small_batch_with_too_much_to_inspect_is_too_large_so_clients_split_it(
-    driver: "NodeDriver", kit: "type[Kit]", config: dict[str, Any], codec: int
+    driver: NodeDriver, config: dict[str, Any], codec: int
 ) -> None:
     create(driver, **config)
-    answer: Any = produced(driver, kit.produce("t", bomb(kit, 40 << 20, codec)))
+    answer: Any = produced(driver, kit.produce("t", bomb(40 << 20, codec)))
     assert (answer.error_code, "more than 33554432 bytes" in answer.error_message) == (
         Code.MESSAGE_TOO_LARGE,
         True,
     )
-    assert (
-        produced(driver, kit.produce("t", crowd(kit, 1_000_001))).error_code
-        == Code.MESSAGE_TOO_LARGE
-    )
-    assert stored(driver, kit) == []
+    assert produced(driver, kit.produce("t", crowd(1_000_001))).error_code == Code.MESSAGE_TOO_LARGE
+    assert stored(driver) == []
 
 
-def several(driver: "NodeDriver", *batches: bytes, topic: str = "t") -> list[int]:
+def several(driver: NodeDriver, *batches: bytes, topic: str = "t") -> list[int]:
     """Produce all of these batches in one request; the codes of the answer."""
     data = tuple(PartitionProduceData(index=0, records=each) for each in batches)
     request = ProduceRequest(
@@ -289,10 +274,10 @@ def several(driver: "NodeDriver", *batches: bytes, topic: str = "t") -> list[int
 
 @pytest.mark.parametrize("config", LOOKING, ids=["keys", "compression", "times"])
 def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(
-    driver: "NodeDriver", kit: "type[Kit]", config: dict[str, Any]
+    driver: NodeDriver, config: dict[str, Any]
 ) -> None:
     create(driver, **config, max_message_bytes="100000000")
-    half, small = bomb(kit, 20 << 20), batch((b"k", kit.WALL_MS), compression=4)
+    half, small = bomb(20 << 20), batch((b"k", kit.WALL_MS), compression=4)
     codes = several(driver, half, half, small, half, small)
     assert codes == [Code.NONE, Code.REQUEST_TIMED_OUT, *[Code.REQUEST_TIMED_OUT] * 3]
     # what was not stored is sent again, and goes through
@@ -302,33 +287,29 @@ def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(
     assert several(driver, many, many, small) == [Code.NONE, Code.REQUEST_TIMED_OUT, Code.NONE]
 
 
-def test_gzip_is_slow_so_the_broker_compresses_an_eighth_as_many_bytes(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_gzip_is_slow_so_the_broker_compresses_an_eighth_as_many_bytes(driver: NodeDriver) -> None:
     create(driver, compression_type="gzip")
-    assert several(driver, bomb(kit, 3 << 20), bomb(kit, 3 << 20)) == [
+    assert several(driver, bomb(3 << 20), bomb(3 << 20)) == [
         Code.NONE,
         Code.REQUEST_TIMED_OUT,
     ]
-    assert several(driver, bomb(kit, 5 << 20)) == [Code.MESSAGE_TOO_LARGE]
-    assert several(driver, batch((b"k", kit.WALL_MS)), bomb(kit, 3 << 20)) == [Code.NONE, Code.NONE]
+    assert several(driver, bomb(5 << 20)) == [Code.MESSAGE_TOO_LARGE]
+    assert several(driver, batch((b"k", kit.WALL_MS)), bomb(3 << 20)) == [Code.NONE, Code.NONE]
 
 
 def test_beyond_the_time_budget_the_header_decides_if_only_future_times_are_refused(
-    driver: "NodeDriver", kit: "type[Kit]"
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
-    half, late = bomb(kit, 20 << 20), kit.WALL_MS + 3_600_001
-    codes = several(
-        driver, half, half, bomb(kit, 40 << 20), claiming(half, late), claiming(half, -1)
-    )
+    half, late = bomb(20 << 20), kit.WALL_MS + 3_600_001
+    codes = several(driver, half, half, bomb(40 << 20), claiming(half, late), claiming(half, -1))
     assert codes == [Code.NONE] * 3 + [Code.INVALID_TIMESTAMP, Code.NONE]
 
 
 @pytest.mark.parametrize("compression", [0, 1, 4])
 @pytest.mark.parametrize("config", [{}, {"compression_type": "lz4"}], ids=["any", "own"])
 def test_the_records_and_not_the_header_say_how_late_they_are(
-    driver: "NodeDriver", kit: "type[Kit]", config: dict[str, Any], compression: int
+    driver: NodeDriver, config: dict[str, Any], compression: int
 ) -> None:
     create(driver, **config)
     now_ms = kit.WALL_MS
@@ -344,13 +325,11 @@ def test_the_records_and_not_the_header_say_how_late_they_are(
         )
     assert [
         (header.max_timestamp_ms, [each.timestamp_ms for each in stored_records])
-        for header, stored_records in stored(driver, kit)
+        for header, stored_records in stored(driver)
     ] == [(now_ms - 5, [now_ms - 5, now_ms - 9])] * 3
 
 
-def test_so_many_records_at_fault_are_named_and_all_are_counted(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_so_many_records_at_fault_are_named_and_all_are_counted(driver: NodeDriver) -> None:
     create(driver, cleanup_policy="compact")
     keyless = encode_records(
         [Record(at, kit.WALL_MS, None, b"v") for at in range(11_000)], base_offset=0

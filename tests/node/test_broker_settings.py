@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from apportion.errors import Code
-from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -168,33 +167,6 @@ def test_a_consumer_group_member_expires_after_its_session(
     driver.sleep(2001)
     driver.flush()
     assert beat(driver, "a", epoch).error_code == code
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({"log.retention.ms": 0}, "log.retention.ms must be at least 1, or -1 for ever, not 0."),
-        ({"log.roll.ms": 0}, "log.roll.ms must be at least 1, not 0."),
-        (
-            {"log.message.timestamp.before.max.ms": -1},
-            "log.message.timestamp.before.max.ms must be at least 0, not -1.",
-        ),
-        (
-            {"log.message.timestamp.type": "appended"},
-            "log.message.timestamp.type must be CreateTime or LogAppendTime, not 'appended'.",
-        ),
-        (
-            {"log.retention.minutes": "soon"},
-            "log.retention.minutes must be a whole number, not 'soon'.",
-        ),
-    ],
-)
-def test_a_setting_with_a_value_that_it_cannot_have_is_refused_in_one_sentence(
-    given: dict[str, int | str], why: str
-) -> None:
-    with pytest.raises(SettingRefused) as refused:
-        BrokerSettings.of(given)
-    assert str(refused.value) == why
 
 
 def test_a_setting_that_leaves_the_word_to_another_is_described_without_a_value(

@@ -2,14 +2,12 @@
 connections and the process.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from apportion.errors import Code
 from apportion.machine import Gone, Ticket
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
@@ -20,9 +18,7 @@ from apportion.wire.messages.join_group import (
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-
-if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
+from tests.node.kit import NodeDriver
 
 
 def joining(
@@ -60,7 +56,7 @@ def beating(joined: JoinGroupResponse) -> HeartbeatRequest:
     )
 
 
-def wait_for(driver: "NodeDriver", ticket: int) -> JoinGroupResponse:
+def wait_for(driver: NodeDriver, ticket: int) -> JoinGroupResponse:
     """The answer to a request that waits for others or for the clock."""
     for _ in range(5):
         driver.flush()
@@ -69,13 +65,13 @@ def wait_for(driver: "NodeDriver", ticket: int) -> JoinGroupResponse:
     return result
 
 
-def led(driver: "NodeDriver", version: int = 9) -> JoinGroupResponse:
+def led(driver: NodeDriver, version: int = 9) -> JoinGroupResponse:
     """What the only member of a group is told when it joins."""
     member_id = driver.call(joining(), version).member_id if version >= 4 else ""
     return wait_for(driver, driver.ask(joining(member_id), version))
 
 
-def settled(driver: "NodeDriver") -> JoinGroupResponse:
+def settled(driver: NodeDriver) -> JoinGroupResponse:
     """A group of one that has its assignment."""
     joined = led(driver)
     defaults: dict[str, Any] = {joined.member_id: b"all"}
@@ -85,7 +81,7 @@ def settled(driver: "NodeDriver") -> JoinGroupResponse:
 
 @pytest.mark.parametrize("version", range(10))
 def test_a_member_joins_syncs_beats_and_leaves_in_every_version(
-    driver: "NodeDriver", version: int
+    driver: NodeDriver, version: int
 ) -> None:
     joined = led(driver, version)
     assert (joined.error_code, joined.generation_id, joined.leader) == (
@@ -110,7 +106,7 @@ def test_a_member_joins_syncs_beats_and_leaves_in_every_version(
     assert (group.group_state, group.members) == ("Empty", ())
 
 
-def test_nobody_is_told_an_assignment_that_could_be_lost(driver: "NodeDriver") -> None:
+def test_nobody_is_told_an_assignment_that_could_be_lost(driver: NodeDriver) -> None:
     joined = led(driver)
     defaults: dict[str, Any] = {joined.member_id: b"all"}
     ticket = driver.ask(syncing(joined, **defaults))
@@ -123,7 +119,7 @@ def test_nobody_is_told_an_assignment_that_could_be_lost(driver: "NodeDriver") -
     )
 
 
-def test_an_assignment_that_the_disk_refused_was_never_given(driver: "NodeDriver") -> None:
+def test_an_assignment_that_the_disk_refused_was_never_given(driver: NodeDriver) -> None:
     joined = settled(driver)
     driver.ask(joining(joined.member_id))  # the leader wants another generation
     driver.flush()
@@ -144,7 +140,7 @@ def test_an_assignment_that_the_disk_refused_was_never_given(driver: "NodeDriver
 
 
 def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     joined = settled(driver)
     driver = driver.crash()
@@ -164,49 +160,10 @@ def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(
     )
 
 
-def test_a_closed_connection_gets_no_response_and_the_others_do(driver: "NodeDriver") -> None:
+def test_a_closed_connection_gets_no_response_and_the_others_do(driver: NodeDriver) -> None:
     joined = settled(driver)
     gone, stays = driver.ask(joining(instance_id="i")), driver.ask(joining(instance_id="j"))
     driver.node.step(Gone((Ticket(gone),)), driver.now)
     driver.ask(joining(joined.member_id))
     driver.flush()
     assert (gone in driver.answers, driver.answers[stays].generation_id) == (False, 2)
-
-
-def test_groups_of_several_shards_are_described_in_their_order_and_each_once(
-    driver: "NodeDriver",
-) -> None:
-    for group_id in ("a", "b", "c"):
-        driver.call(joining(group_id=group_id))
-    described = driver.call(DescribeGroupsRequest(groups=("c", "a", "none", "c"))).groups
-    results = [(group.group_id, group.error_code, group.group_state) for group in described]
-    assert results == [
-        ("c", 0, "Empty"),
-        ("a", 0, "Empty"),
-        ("none", Code.GROUP_ID_NOT_FOUND, "Dead"),
-    ]
-    deleted = driver.call(DeleteGroupsRequest(groups_names=("a", "b"))).results
-    assert [each.error_code for each in deleted] == [Code.NONE, Code.NONE]
-    assert [group.group_id for group in driver.call(ListGroupsRequest()).groups] == ["c"]
-
-
-def test_the_first_member_of_the_other_protocol_converts_an_empty_group_for_good(
-    driver: "NodeDriver",
-) -> None:
-    driver.create("t")
-    joined = settled(driver)
-    driver.call(
-        LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=joined.member_id),))
-    )
-    beat = ConsumerGroupHeartbeatRequest(
-        group_id="g",
-        member_id="m",
-        member_epoch=0,
-        rebalance_timeout_ms=9_000,
-        subscribed_topic_names=("t",),
-        topic_partitions=(),
-    )
-    assert driver.call(beat).error_code == Code.NONE
-    driver = driver.crash()
-    (group,) = driver.call(ListGroupsRequest()).groups
-    assert (group.group_id, group.group_type) == ("g", "consumer")

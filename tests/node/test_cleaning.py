@@ -1,9 +1,9 @@
 """The logs of groups are cleaned while the broker serves: they stay small, and nobody can tell."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import Code
@@ -19,10 +19,8 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 SMALL: dict[str, Any] = {"offsets.topic.segment.bytes": 2000, "offsets.topic.num.partitions": 1}
 OFFSETS = "__consumer_offsets"
@@ -36,13 +34,13 @@ def commit(group_id: str, offset: int) -> OffsetCommitRequest:
     )
 
 
-def committed(driver: "NodeDriver", group_id: str) -> int | None:
+def committed(driver: NodeDriver, group_id: str) -> int | None:
     asked = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
     topics = driver.call(asked, 9).groups[0].topics
     return topics[0].partitions[0].committed_offset if topics else None
 
 
-def log_of(driver: "NodeDriver") -> Log:
+def log_of(driver: NodeDriver) -> Log:
     [partition] = [each for each in driver.node.partitions() if each.topic.name == OFFSETS]
     return partition.log
 
@@ -66,7 +64,7 @@ def last_of_each_key(kept: list[Record]) -> dict[bytes | None, tuple[int, bytes 
     return {record.key: (record.offset, record.value) for record in kept}
 
 
-def clean(driver: "NodeDriver") -> None:
+def clean(driver: NodeDriver) -> None:
     """Time passes until no cleaning is under way."""
     for _ in range(1000):
         driver.sleep(cleaning.PAUSE_MS)
@@ -74,13 +72,13 @@ def clean(driver: "NodeDriver") -> None:
     assert not any(name.endswith(".cleaned") for name in files(driver))
 
 
-def files(driver: "NodeDriver") -> tuple[str, ...]:
+def files(driver: NodeDriver) -> tuple[str, ...]:
     [topic] = [topic for topic in driver.node.topics if topic.name == OFFSETS]
     return driver.disk.list_dir(f"topics/{topic.id.hex()}/{OFFSETS}-0")
 
 
 @pytest.fixture
-def busy(kit: "type[Kit]") -> "NodeDriver":
+def busy() -> NodeDriver:
     """A broker with a group that has committed a hundred times, and one that has once; everything
     is on the disk.
     """
@@ -94,7 +92,7 @@ def busy(kit: "type[Kit]") -> "NodeDriver":
     return result
 
 
-def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy: "NodeDriver") -> None:
+def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy: NodeDriver) -> None:
     before, size_bytes, end = records(busy), log_of(busy).size_bytes, log_of(busy).next_offset
     clean(busy)
     after = records(busy)
@@ -109,7 +107,7 @@ def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy: "NodeDriver") 
     assert (committed(again, "busy"), committed(again, "rare")) == (99, 7)
 
 
-def test_every_log_that_wants_it_is_cleaned_one_after_another(kit: "type[Kit]") -> None:
+def test_every_log_that_wants_it_is_cleaned_one_after_another() -> None:
     driver = kit.NodeDriver(**SMALL | {"offsets.topic.num.partitions": 4})
     driver.create("t")
     groups = [f"g{number}" for number in range(12)]
@@ -128,7 +126,7 @@ def test_every_log_that_wants_it_is_cleaned_one_after_another(kit: "type[Kit]") 
     assert [committed(again, group) for group in groups] == [39] * len(groups)
 
 
-def test_a_log_at_rest_is_left_alone(busy: "NodeDriver") -> None:
+def test_a_log_at_rest_is_left_alone(busy: NodeDriver) -> None:
     clean(busy)
     notes, names = list(busy.notes), files(busy)
     clean(busy)
@@ -140,7 +138,7 @@ def test_a_log_at_rest_is_left_alone(busy: "NodeDriver") -> None:
     assert (busy.notes, files(busy)) == (notes, names)
 
 
-def test_a_start_cleans_what_was_written_before_it(busy: "NodeDriver") -> None:
+def test_a_start_cleans_what_was_written_before_it(busy: NodeDriver) -> None:
     again = busy.crash()
     assert len([name for name in files(again) if name.endswith(".log")]) > 4
     clean(again)
@@ -148,7 +146,7 @@ def test_a_start_cleans_what_was_written_before_it(busy: "NodeDriver") -> None:
     assert (committed(again.crash(), "busy"), committed(again, "rare")) == (99, 7)
 
 
-def test_the_records_of_deleted_groups_go_after_a_day(busy: "NodeDriver") -> None:
+def test_the_records_of_deleted_groups_go_after_a_day(busy: NodeDriver) -> None:
     assert busy.call(DeleteGroupsRequest(groups_names=("rare",))).results[0].error_code == Code.NONE
     tombstones = {record.key for record in records(busy) if record.value is None}
     assert len(tombstones) == 1
@@ -192,12 +190,10 @@ happenings = st.sampled_from(
 chapters = st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.lists(happenings, max_size=5))
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(chapters, min_size=25, max_size=40))
 def test_no_commit_is_lost_by_a_cleaning_with_failures_and_crashes(
-    kit: "type[Kit]", steps: list[tuple[str, int, list[str]]]
+    steps: list[tuple[str, int, list[str]]],
 ) -> None:
     defaults: dict[str, Any] = {
         "offsets.topic.segment.bytes": 150,
@@ -235,9 +231,7 @@ def test_no_commit_is_lost_by_a_cleaning_with_failures_and_crashes(
     }
 
 
-def test_a_full_disk_puts_a_cleaning_off(
-    busy: "NodeDriver", monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_puts_a_cleaning_off(busy: NodeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     busy.disk.free_bytes = 0
     busy.sleep(100)
     [note] = busy.notes
@@ -252,7 +246,7 @@ def test_a_full_disk_puts_a_cleaning_off(
     assert [note.level for note in busy.notes] == ["warning", "info"]
 
 
-def test_a_damaged_log_is_said_once_and_not_cleaned(busy: "NodeDriver") -> None:
+def test_a_damaged_log_is_said_once_and_not_cleaned(busy: NodeDriver) -> None:
     segment = log_of(busy).closed_segments(1000)[1]
     busy.disk.append(segment.path, 100, b"\xff")
     clean(busy)

@@ -1,6 +1,6 @@
 """Computations of a shard that is read again from its log: nobody waits for them any more."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,9 +10,6 @@ from apportion.node.coordinators import Coordinators
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.coord.toy_assignor import Toy
 from tests.node.fault_histories import Fault, begun
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
 
 
 def beat(member_id: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
@@ -32,13 +29,13 @@ def beat(member_id: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
 
 
 @pytest.fixture
-def history(kit: "type[Kit]") -> Any:
+def history() -> Any:
     """A node whose steps may fail, with a topic; its one assignor is the operator's."""
     settings: dict[str, Any] = {
         "group.consumer.assignors": "toy",
         "group.consumer.assignment.interval.ms": 0,
     }
-    history = begun(kit, custom_assignors={"toy": Toy()}, **settings)
+    history = begun(custom_assignors={"toy": Toy()}, **settings)
     history.create("foo", 2)
     return history
 
@@ -83,6 +80,5 @@ def test_a_computation_that_a_failed_step_has_begun_is_not_run(history: Any) -> 
     history.call(beat("a", 1))
     failed_step(history)
     assert (history.computations, history.abandoned) == ([], [])
-    driver: NodeDriver = history
-    assert driver.call(beat("b", 0)).error_code == Code.NONE
-    assert len(driver.computations) == 1
+    assert history.call(beat("b", 0)).error_code == Code.NONE
+    assert len(history.computations) == 1

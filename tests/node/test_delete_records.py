@@ -2,10 +2,10 @@
 disk is freed.
 """
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import Code
@@ -27,10 +27,8 @@ from apportion.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 LATEST, EARLIEST, YOUNGEST = -1, -2, -3
 
@@ -43,7 +41,7 @@ def trim(offset: int, topic: str = "t", partition: int = 0) -> DeleteRecordsRequ
 
 
 def trimmed(
-    driver: "NodeDriver", offset: Any, topic: Any = "t", partition: int = 0
+    driver: NodeDriver, offset: Any, topic: Any = "t", partition: int = 0
 ) -> tuple[int, Code]:
     """Low watermark and code."""
     [topic] = driver.call(trim(offset, topic, partition)).topics
@@ -52,7 +50,7 @@ def trimmed(
     return result.low_watermark, result.error_code
 
 
-def listed(driver: "NodeDriver", when: int) -> int:
+def listed(driver: NodeDriver, when: int) -> int:
     wanted = ListOffsetsPartition(partition_index=0, timestamp=when)
     [topic] = driver.call(
         ListOffsetsRequest(topics=(ListOffsetsTopic(name="t", partitions=(wanted,)),)), 10
@@ -61,7 +59,7 @@ def listed(driver: "NodeDriver", when: int) -> int:
     return result
 
 
-def values(driver: "NodeDriver", kit: "type[Kit]", offset: int) -> tuple[Any, int]:
+def values(driver: NodeDriver, offset: int) -> tuple[Any, int]:
     """What a client reads from `offset` on, or the code that it is told; and where the log
     begins.
     """
@@ -71,13 +69,13 @@ def values(driver: "NodeDriver", kit: "type[Kit]", offset: int) -> tuple[Any, in
     return partition.error_code or read, partition.log_start_offset
 
 
-def files(driver: "NodeDriver") -> tuple[str, ...]:
+def files(driver: NodeDriver) -> tuple[str, ...]:
     [topic] = list(driver.node.topics)
     return driver.disk.list_dir(f"topics/{topic.id.hex()}/t-0")
 
 
 @pytest.fixture
-def filled(kit: "type[Kit]") -> "NodeDriver":
+def filled() -> NodeDriver:
     """A broker with a topic of ten records, two in a batch."""
     driver = kit.NodeDriver()
     driver.create("t")
@@ -89,12 +87,10 @@ def filled(kit: "type[Kit]") -> "NodeDriver":
     return driver
 
 
-def test_readers_find_the_log_to_begin_where_it_was_told_to(
-    filled: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_readers_find_the_log_to_begin_where_it_was_told_to(filled: NodeDriver) -> None:
     assert trimmed(filled, 5) == (5, Code.NONE)
-    assert values(filled, kit, 4) == (Code.OFFSET_OUT_OF_RANGE, -1)
-    assert values(filled, kit, 5) == ([b"5", b"6", b"7", b"8", b"9"], 5)
+    assert values(filled, 4) == (Code.OFFSET_OUT_OF_RANGE, -1)
+    assert values(filled, 5) == ([b"5", b"6", b"7", b"8", b"9"], 5)
     assert (
         listed(filled, EARLIEST),
         listed(filled, LATEST),
@@ -103,13 +99,13 @@ def test_readers_find_the_log_to_begin_where_it_was_told_to(
     ) == (5, 10, 8, 5)
 
 
-def test_a_log_never_begins_earlier_again(filled: "NodeDriver") -> None:
+def test_a_log_never_begins_earlier_again(filled: NodeDriver) -> None:
     assert [trimmed(filled, offset) for offset in (7, 3, 0)] == [(7, Code.NONE)] * 3
 
 
-def test_minus_one_is_all_that_can_be_read(filled: "NodeDriver", kit: "type[Kit]") -> None:
+def test_minus_one_is_all_that_can_be_read(filled: NodeDriver) -> None:
     assert trimmed(filled, -1) == (10, Code.NONE)
-    assert values(filled, kit, 10) == ([], 10)
+    assert values(filled, 10) == ([], 10)
     assert (
         listed(filled, EARLIEST),
         listed(filled, LATEST),
@@ -117,7 +113,7 @@ def test_minus_one_is_all_that_can_be_read(filled: "NodeDriver", kit: "type[Kit]
         listed(filled, 0),
     ) == (10, 10, -1, -1)
     filled.call(kit.produce("t", kit.batch(b"next")), 12)
-    assert values(filled, kit, 10) == ([b"next"], 10)
+    assert values(filled, 10) == ([b"next"], 10)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +130,7 @@ def test_minus_one_is_all_that_can_be_read(filled: "NodeDriver", kit: "type[Kit]
     ],
 )
 def test_a_forbidden_deletion_of_records_is_refused_with_kafkas_code(
-    filled: "NodeDriver", wanted: tuple[Any, ...], code: Code
+    filled: NodeDriver, wanted: tuple[Any, ...], code: Code
 ) -> None:
     config = CreatableTopicConfig(name="cleanup.policy", value="compact")
     topic = CreatableTopic(
@@ -144,14 +140,14 @@ def test_a_forbidden_deletion_of_records_is_refused_with_kafkas_code(
     assert trimmed(filled, *wanted) == (-1, code)
 
 
-def test_a_topic_that_is_compacted_and_deleted_from_loses_records(filled: "NodeDriver") -> None:
+def test_a_topic_that_is_compacted_and_deleted_from_loses_records(filled: NodeDriver) -> None:
     config = CreatableTopicConfig(name="cleanup.policy", value="compact, delete")
     topic = CreatableTopic(name="both", num_partitions=1, replication_factor=1, configs=(config,))
     filled.call(CreateTopicsRequest(topics=(topic,)))
     assert trimmed(filled, 0, "both") == (0, Code.NONE)
 
 
-def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled: "NodeDriver") -> None:
+def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled: NodeDriver) -> None:
     twice = DeleteRecordsRequest(topics=trim(9).topics + trim(2).topics)
     [topic] = filled.call(twice).topics
     assert topic.partitions == (
@@ -159,45 +155,41 @@ def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled: "NodeDr
     )
 
 
-def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(
-    filled: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(filled: NodeDriver) -> None:
     asked = filled.ask(trim(5))
     assert asked not in filled.answers
-    assert values(filled, kit, 0)[1] == 0, "readers see what the disk has"
+    assert values(filled, 0)[1] == 0, "readers see what the disk has"
     filled.flush()
     assert asked in filled.answers
-    assert values(filled, kit, 5)[1] == 5
+    assert values(filled, 5)[1] == 5
 
 
 @pytest.mark.parametrize("tear_bytes", [None, 0])
 def test_deleted_records_stay_deleted_after_a_crash(
-    filled: "NodeDriver", kit: "type[Kit]", tear_bytes: int | None
+    filled: NodeDriver, tear_bytes: int | None
 ) -> None:
     trimmed(filled, 3)
     trimmed(filled, 5)
     again = filled.crash(tear_bytes)
-    assert values(again, kit, 5) == ([b"5", b"6", b"7", b"8", b"9"], 5)
+    assert values(again, 5) == ([b"5", b"6", b"7", b"8", b"9"], 5)
     assert listed(again, EARLIEST) == 5
     assert [name for name in files(again) if name.endswith(".start")] == [f"{5:020d}.start"]
 
 
-def test_a_disk_that_refuses_the_flush_leaves_the_records(
-    filled: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_disk_that_refuses_the_flush_leaves_the_records(filled: NodeDriver) -> None:
     trimmed(filled, 2)
     asked = filled.ask(trim(5))
     filled.fail_flush()
     assert filled.answers[asked].topics[0].partitions[0].error_code == Code.KAFKA_STORAGE_ERROR
     filled.sleep(1000)
     filled.flush()
-    assert values(filled, kit, 2) == ([b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9"], 2)
+    assert values(filled, 2) == ([b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9"], 2)
     assert trimmed(filled, 6) == (6, Code.NONE)
     assert listed(filled.crash(), EARLIEST) == 6
 
 
 def test_a_full_disk_refuses_one_partition_alone(
-    filled: "NodeDriver", monkeypatch: pytest.MonkeyPatch
+    filled: NodeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: str, size_bytes: int) -> NoReturn:
         raise DiskError("create", path, OSError(28, "no space"))
@@ -207,7 +199,7 @@ def test_a_full_disk_refuses_one_partition_alone(
     assert trimmed(filled, 0) == (0, Code.NONE)
 
 
-def test_files_of_deleted_records_leave_the_disk(kit: "type[Kit]") -> None:
+def test_files_of_deleted_records_leave_the_disk() -> None:
     defaults: dict[str, Any] = {"log.segment.bytes": 300}
     driver = kit.NodeDriver(**defaults)
     driver.create("t")
@@ -227,7 +219,7 @@ def test_files_of_deleted_records_leave_the_disk(kit: "type[Kit]") -> None:
     assert (listed(again, EARLIEST), listed(again, LATEST)) == (20, 20)
 
 
-def test_the_settings_of_a_topic_say_how_large_its_files_grow(kit: "type[Kit]") -> None:
+def test_the_settings_of_a_topic_say_how_large_its_files_grow() -> None:
     driver = kit.NodeDriver()
     config = CreatableTopicConfig(name="segment.bytes", value="1048576")
     driver.call(
@@ -242,9 +234,7 @@ def test_the_settings_of_a_topic_say_how_large_its_files_grow(kit: "type[Kit]") 
     assert [int(name[:20]) for name in files(driver) if name.endswith(".log")] == [0, 1, 2]
 
 
-def test_a_batch_that_was_deleted_and_is_sent_again_is_known_after_a_crash(
-    kit: "type[Kit]",
-) -> None:
+def test_a_batch_that_was_deleted_and_is_sent_again_is_known_after_a_crash() -> None:
     driver = kit.NodeDriver()
     driver.create("t")
     once = kit.batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
@@ -255,9 +245,7 @@ def test_a_batch_that_was_deleted_and_is_sent_again_is_known_after_a_crash(
     assert (answer.base_offset, answer.error_code, listed(again, LATEST)) == (0, Code.NONE, 1)
 
 
-def test_a_fetch_that_waits_for_deleted_records_is_out_of_range(
-    filled: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_fetch_that_waits_for_deleted_records_is_out_of_range(filled: NodeDriver) -> None:
     asked = filled.ask(kit.fetch("t", 5, max_wait_ms=10_000, min_bytes=10_000), 12)
     trimmed(filled, 8)
     assert filled.answers[asked].responses[0].partitions[0].error_code == Code.OFFSET_OUT_OF_RANGE
@@ -272,13 +260,10 @@ steps = st.lists(
 )
 
 
-# `kit` has no state
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None)
 @given(steps, st.lists(st.sampled_from([None, 0, 1000]), max_size=30))
 def test_a_partition_is_what_a_plain_list_would_be_through_any_number_of_crashes(
-    kit: "type[Kit]", plays: list[tuple[str, int]], crashes: list[int | None]
+    plays: list[tuple[str, int]], crashes: list[int | None]
 ) -> None:
     defaults: dict[str, Any] = {"log.segment.bytes": 400}
     driver = kit.NodeDriver(**defaults)
@@ -300,7 +285,7 @@ def test_a_partition_is_what_a_plain_list_would_be_through_any_number_of_crashes
         read_back: list[bytes] = []
         at = start
         while at < end:
-            more, _ = values(driver, kit, at)
+            more, _ = values(driver, at)
             read_back += more
             at += len(more)
         assert read_back == [b"%d" % each for each in range(start, end)]

@@ -2,9 +2,9 @@
 that may not.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import Code
@@ -16,10 +16,7 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit
-
+from tests.node import kit
 
 PARTITIONS = 2
 GROUPS = ("g", "h")
@@ -39,7 +36,7 @@ class DurabilityModel:
     any.
     """
 
-    def __init__(self, kit: "type[Kit]") -> None:
+    def __init__(self) -> None:
         self.kit = kit
         defaults: dict[str, Any] = {"log.segment.bytes": 400}
         self.driver = kit.NodeDriver(**defaults)
@@ -141,31 +138,25 @@ class DurabilityModel:
             assert last in possible
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=30))
 def test_nothing_that_was_acknowledged_is_ever_lost(
-    kit: "type[Kit]", history: list[tuple[str, int | str | None, int | None]]
+    history: list[tuple[str, int | str | None, int | None]],
 ) -> None:
-    model = DurabilityModel(kit)
+    model = DurabilityModel()
     for step in history:
         model.act(*step)
     model.check()
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from(["join", "leave", "crash", "time"])),
         max_size=15,
     )
 )
-def test_members_that_were_let_in_are_in_after_a_crash(
-    kit: "type[Kit]", history: list[tuple[str, str]]
-) -> None:
+def test_members_that_were_let_in_are_in_after_a_crash(history: list[tuple[str, str]]) -> None:
     driver = kit.NodeDriver()
     driver.create("t", 4)
     epochs: dict[str, int] = {}

@@ -9,7 +9,7 @@ above all, who waits for records has them when they are there, and not when its 
 
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -48,10 +48,6 @@ from tests.node.fault_histories import (
 from tests.node.fault_laws import check, check_offsets, check_records, check_settings, check_waiting
 from tests.node.guarded import GUARDED
 from tests.node.topic_requests import create
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit
-
 
 PLACES = [
     (owner, name)
@@ -212,7 +208,7 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 @settings(
     max_examples=400,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.too_slow],
 )
 @given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
 @example(
@@ -274,33 +270,30 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 )
 @example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
 def test_a_step_that_fails_leaves_no_trace(
-    kit: "type[Kit]",
     before: list[tuple[int | str | tuple[int | str, ...], ...]],
     faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
     after: list[tuple[int | str | tuple[int | str, ...], ...]],
 ) -> None:
-    live_through(kit, SMALL, (before, after), faults)
+    live_through(SMALL, (before, after), faults)
 
 
 @settings(
     max_examples=50,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.too_slow],
 )
 @given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
 @example([("join", "j", False)], [((Gate, "check"), 1, True, RuntimeError("planted"))], [])
 def test_a_step_that_fails_leaves_no_trace_where_there_are_acls(
-    kit: "type[Kit]",
     before: list[tuple[int | str | tuple[int | str, ...], ...]],
     faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
     after: list[tuple[int | str | tuple[int | str, ...], ...]],
 ) -> None:
     everybody = {"allow.everyone.if.no.acl.found": True}
-    live_through(kit, {**SMALL, **GUARDED, **everybody}, (before, after), faults)
+    live_through({**SMALL, **GUARDED, **everybody}, (before, after), faults)
 
 
 def live_through(
-    kit: "type[Kit]",
     broker: Mapping[str, Any],
     histories: tuple[Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]]],
     faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
@@ -308,7 +301,7 @@ def live_through(
     """Play a history with faults, and check what is left of it."""
     before, after = histories
     with pytest.MonkeyPatch.context() as patch:
-        history = begun(kit, **broker)
+        history = begun(**broker)
         for topic in TOPICS:
             history.create(topic, PARTITIONS)
         create(history, EXPIRING, PARTITIONS, retention_ms=str(RETENTION_MS))
@@ -325,7 +318,7 @@ def live_through(
         check(history)
         check_waiting(history)
     again = history.crash()
-    again.kit, again.requests, again.doubtful = kit, history.requests, history.doubtful
+    again.again.requests, again.doubtful = history.requests, history.doubtful
     again.is_refusal_final = not history.has_ended
     again._tickets = count(1_000)
     again.answers = dict(history.answers)

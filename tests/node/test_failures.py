@@ -2,7 +2,7 @@
 tried keeps nobody waiting.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,19 +25,15 @@ from tests.node.fault_histories import (
     produce,
 )
 
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit
-
-
 DELAY_MS = 60_000
 SHARDS = {"group.initial.rebalance.delay.ms": DELAY_MS, "offsets.topic.num.partitions": 5}
 PLANTED = RuntimeError("planted")
 
 
 @pytest.fixture
-def history(kit: "type[Kit]") -> Any:
+def history() -> Any:
     """A broker with a topic, whose classic groups wait long for more members."""
-    life = begun(kit, **SHARDS)
+    life = begun(**SHARDS)
     life.create("t", 1)
     life.call(*commit(life, "first", "t"))
     return life

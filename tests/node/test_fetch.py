@@ -1,6 +1,6 @@
 """What a fetch shows, and when it is answered."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apportion.errors import Code
 from apportion.machine import Gone, Ticket
@@ -23,10 +23,8 @@ from apportion.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 VERSION = 12
 
@@ -40,9 +38,7 @@ def only(answer: FetchResponse) -> PartitionData:
     return answer.responses[0].partitions[0]
 
 
-def test_an_empty_partition_makes_a_fetch_wait_until_its_time_is_up(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_an_empty_partition_makes_a_fetch_wait_until_its_time_is_up(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.fetch("t", max_wait_ms=500), VERSION)
     driver.sleep(499)
@@ -53,9 +49,7 @@ def test_an_empty_partition_makes_a_fetch_wait_until_its_time_is_up(
     assert (partition.error_code, bytes(partition.records)) == (Code.NONE, b"")
 
 
-def test_a_waiting_fetch_is_answered_when_the_record_is_durable(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_waiting_fetch_is_answered_when_the_record_is_durable(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.fetch("t", max_wait_ms=500), VERSION)
     driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
@@ -65,7 +59,7 @@ def test_a_waiting_fetch_is_answered_when_the_record_is_durable(
     driver.sleep(1000)  # and not once more
 
 
-def test_min_bytes_are_waited_for(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_min_bytes_are_waited_for(driver: NodeDriver) -> None:
     driver.create("t")
     size = len(kit.batch(b"a"))
     ticket = driver.ask(kit.fetch("t", max_wait_ms=500, min_bytes=2 * size), VERSION)
@@ -75,9 +69,7 @@ def test_min_bytes_are_waited_for(driver: "NodeDriver", kit: "type[Kit]") -> Non
     assert offsets_in(only(driver.answers[ticket])) == [0, 1]
 
 
-def test_a_fetch_returns_too_few_bytes_at_its_deadline(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_fetch_returns_too_few_bytes_at_its_deadline(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.fetch("t", max_wait_ms=500, min_bytes=10_000), VERSION)
     driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
@@ -85,9 +77,7 @@ def test_a_fetch_returns_too_few_bytes_at_its_deadline(
     assert offsets_in(only(driver.answers[ticket])) == [0]
 
 
-def test_a_fetch_whose_connection_is_gone_is_forgotten(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_fetch_whose_connection_is_gone_is_forgotten(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.fetch("t", max_wait_ms=500), VERSION)
     driver.node.step(Gone((Ticket(ticket),)), driver.now)
@@ -96,7 +86,7 @@ def test_a_fetch_whose_connection_is_gone_is_forgotten(
     assert ticket not in driver.answers
 
 
-def test_offsets_outside_the_log_are_out_of_range(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_offsets_outside_the_log_are_out_of_range(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
     assert only(driver.call(kit.fetch("t", 2), VERSION)).error_code == Code.OFFSET_OUT_OF_RANGE
@@ -104,16 +94,14 @@ def test_offsets_outside_the_log_are_out_of_range(driver: "NodeDriver", kit: "ty
     assert only(driver.call(kit.fetch("t", 1), VERSION)).error_code == Code.NONE
 
 
-def test_an_offset_in_the_middle_of_a_batch_gives_the_whole_batch(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_an_offset_in_the_middle_of_a_batch_gives_the_whole_batch(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(kit.produce("t", kit.batch(b"a", b"b", b"c")), VERSION)
     assert offsets_in(only(driver.call(kit.fetch("t", 1), VERSION))) == [0, 1, 2]
 
 
 def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(
-    driver: "NodeDriver", kit: "type[Kit]"
+    driver: NodeDriver,
 ) -> None:
     driver.create("t", 2)
     for partition in (0, 1):
@@ -131,7 +119,7 @@ def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(
     assert (offsets_in(first), offsets_in(second)) == ([0, 1, 2], [0])
 
 
-def test_topics_are_found_by_id_from_version_13_on(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_topics_are_found_by_id_from_version_13_on(driver: NodeDriver) -> None:
     topic_id = driver.create("t")
     driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
@@ -144,16 +132,14 @@ def test_topics_are_found_by_id_from_version_13_on(driver: "NodeDriver", kit: "t
     assert only(driver.call(request, 17)).error_code == Code.UNKNOWN_TOPIC_ID
 
 
-def test_a_deleted_topic_ends_the_wait_for_it(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_a_deleted_topic_ends_the_wait_for_it(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.fetch("t", max_wait_ms=500), VERSION)
     driver.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
     assert only(driver.answers[ticket]).error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_sessions_are_never_opened_so_none_can_be_found(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_sessions_are_never_opened_so_none_can_be_found(driver: NodeDriver) -> None:
     driver.create("t")
     assert driver.call(kit.fetch("t", session_epoch=0), VERSION).session_id == 0
     assert (
@@ -162,7 +148,7 @@ def test_sessions_are_never_opened_so_none_can_be_found(
     )
 
 
-def test_a_newer_leader_epoch_than_the_only_one_is_unknown(driver: "NodeDriver") -> None:
+def test_a_newer_leader_epoch_than_the_only_one_is_unknown(driver: NodeDriver) -> None:
     driver.create("t")
     partition = FetchPartition(
         partition=0, current_leader_epoch=1, fetch_offset=0, partition_max_bytes=100
@@ -171,7 +157,7 @@ def test_a_newer_leader_epoch_than_the_only_one_is_unknown(driver: "NodeDriver")
     assert only(driver.call(request, VERSION)).error_code == Code.UNKNOWN_LEADER_EPOCH
 
 
-def listed(driver: "NodeDriver", timestamp: int, version: int = 11) -> tuple[Code, int, int]:
+def listed(driver: NodeDriver, timestamp: int, version: int = 11) -> tuple[Code, int, int]:
     partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     answer = driver.call(
         ListOffsetsRequest(
@@ -183,7 +169,7 @@ def listed(driver: "NodeDriver", timestamp: int, version: int = 11) -> tuple[Cod
     return Code(listed_partition.error_code), listed_partition.offset, listed_partition.timestamp
 
 
-def test_offsets_are_listed_by_place_and_by_time(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_offsets_are_listed_by_place_and_by_time(driver: NodeDriver) -> None:
     driver.create("t")
     at = kit.WALL_MS
     assert listed(driver, -3) == (Code.NONE, -1, -1)
@@ -199,9 +185,7 @@ def test_offsets_are_listed_by_place_and_by_time(driver: "NodeDriver", kit: "typ
     assert listed(driver, -3, version=6) == (Code.UNSUPPORTED_VERSION, -1, -1)
 
 
-def test_offsets_that_are_not_durable_are_not_listed(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_offsets_that_are_not_durable_are_not_listed(driver: NodeDriver) -> None:
     driver.create("t")
     driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
     ticket = driver.ask(
@@ -217,7 +201,7 @@ def test_offsets_that_are_not_durable_are_not_listed(
     assert driver.answers[ticket].topics[0].partitions[0].offset == 0
 
 
-def test_the_one_epoch_ends_at_the_high_watermark(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_the_one_epoch_ends_at_the_high_watermark(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
 
@@ -236,7 +220,7 @@ def test_the_one_epoch_ends_at_the_high_watermark(driver: "NodeDriver", kit: "ty
 
 
 def test_a_partition_that_is_named_twice_is_waited_for_and_answered_once(
-    driver: "NodeDriver", kit: "type[Kit]"
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)

@@ -2,7 +2,7 @@
 disk.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,11 +12,8 @@ from apportion.machine import Arrived, Caller, Flushed, Note, Reply, Tick, Ticke
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.log import Log
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest
-from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -26,9 +23,8 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import OffsetCommitKey
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 
 def join(
@@ -52,7 +48,7 @@ def commit(group_id: str, offset: Any, member_id: str = "", epoch: int = -1) -> 
     )
 
 
-def committed(driver: "NodeDriver", *group_ids: str) -> dict[str, list[int]]:
+def committed(driver: NodeDriver, *group_ids: str) -> dict[str, list[int]]:
     groups = tuple(
         OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids
     )
@@ -66,7 +62,7 @@ def committed(driver: "NodeDriver", *group_ids: str) -> dict[str, list[int]]:
 
 
 def test_a_node_shows_its_topics_and_each_shard_with_its_log(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     driver.create("t", 3)
     driver.call(join("g"))
@@ -80,103 +76,7 @@ def test_a_node_shows_its_topics_and_each_shard_with_its_log(
     assert [topic.name for topic in driver.node.topics] == ["__consumer_offsets", "t"]
 
 
-def test_a_member_joins_only_when_its_records_are_durable(driver: "NodeDriver") -> None:
-    driver.create("t", 3)
-    ticket = driver.ask(join("g"))
-    assert ticket not in driver.answers
-    driver.flush()
-    answer = driver.answers[ticket]
-    assert (answer.error_code, answer.member_epoch > 0) == (Code.NONE, True)
-    assert [each.partitions for each in answer.assignment.topic_partitions] == [(0, 1, 2)]
-
-
-def test_a_view_waits_for_what_it_would_show(driver: "NodeDriver") -> None:
-    driver.create("t")
-    driver.call(commit("g", 1), 9)
-    driver.ask(commit("g", 2), 9)
-    view = driver.ask(
-        OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9
-    )
-    assert view not in driver.answers
-    driver.flush_once()
-    assert driver.answers[view].groups[0].topics[0].partitions[0].committed_offset == 2
-
-
-def test_another_shards_view_does_not_wait(driver: "NodeDriver") -> None:
-    driver.create("t")
-    driver.call(commit("g", 1), 9)
-    other = next(name for name in "hijk" if shard_of(name, 50) != shard_of("g", 50))
-    driver.call(commit(other, 5), 9)
-    driver.ask(commit("g", 2), 9)
-    view = driver.ask(
-        OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=other, topics=None),)), 9
-    )
-    assert driver.answers[view].groups[0].topics[0].partitions[0].committed_offset == 5
-
-
-def test_groups_and_offsets_are_there_after_a_crash(driver: "NodeDriver") -> None:
-    driver.create("t", 2)
-    first = driver.call(join("g"))
-    driver.call(commit("g", 7, first.member_id, first.member_epoch), 9)
-    driver.call(commit("simple", 3), 9)
-    driver = driver.crash()
-    assert committed(driver, "g", "simple", "none") == {"g": [7], "simple": [3], "none": []}
-    steady = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=first.member_epoch
-    )
-    assert driver.call(steady).error_code == Code.NONE
-
-
-def test_a_member_that_falls_silent_is_put_out(kit: "type[Kit]") -> None:
-    defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 6000}
-    driver = kit.NodeDriver(**defaults)
-    driver.create("t")
-    driver.call(join("g"))
-    driver.sleep(6000)
-    driver.flush()
-    steady = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
-    assert driver.call(steady).error_code == Code.UNKNOWN_MEMBER_ID
-
-
-def test_requests_over_several_groups_are_joined_in_their_order(driver: "NodeDriver") -> None:
-    driver.create("t")
-    names = [f"group-{n}" for n in range(8)]
-    for n, name in enumerate(names):
-        driver.call(commit(name, n), 9)
-    assert committed(driver, *reversed(names)) == {name: [n] for n, name in enumerate(names)}
-    listed = driver.call(ListGroupsRequest()).groups
-    assert sorted(group.group_id for group in listed) == names
-    described = driver.call(ConsumerGroupDescribeRequest(group_ids=tuple(names[:3]))).groups
-    assert [group.group_id for group in described] == names[:3]
-    deleted = driver.call(DeleteGroupsRequest(groups_names=("no", *names[:2]))).results
-    assert [(each.group_id, each.error_code) for each in deleted] == [
-        ("no", Code.GROUP_ID_NOT_FOUND),
-        (names[0], Code.NONE),
-        (names[1], Code.NONE),
-    ]
-
-
-@pytest.mark.parametrize("others", [(), ("h",)])
-def test_a_group_that_is_named_again_is_told_of_once(
-    driver: "NodeDriver", others: tuple[str, ...]
-) -> None:
-    driver.create("t", 3)
-    driver.call(commit("g", 5))
-    named = ("g", *others, "g", "g")
-    described = driver.call(ConsumerGroupDescribeRequest(group_ids=named))
-    assert [group.group_id for group in described.groups] == ["g", *others]
-    groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in named)
-    fetched = driver.call(OffsetFetchRequest(groups=groups), 9)
-    assert sorted(group.group_id for group in fetched.groups) == sorted(["g", *others])
-
-
-def test_requests_over_no_group_are_answered(driver: "NodeDriver") -> None:
-    assert driver.call(ListGroupsRequest()).groups == ()
-    assert driver.call(DeleteGroupsRequest(groups_names=())).results == ()
-    assert driver.call(ConsumerGroupDescribeRequest(group_ids=())).groups == ()
-
-
-def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: "NodeDriver") -> None:
+def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: NodeDriver) -> None:
     topic_id = driver.create("t")
     epoch = driver.call(join("g")).member_epoch
     driver.create("u")
@@ -193,23 +93,7 @@ def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: "No
     assert any(each.topic_id == topic_id for each in answer.assignment.topic_partitions)
 
 
-def test_a_failed_flush_reloads_the_shard_without_what_was_lost(driver: "NodeDriver") -> None:
-    driver.create("t")
-    driver.call(commit("g", 1), 9)
-    lost = [driver.ask(commit("g", 2), 9), driver.ask(commit("g", 3), 9)]
-    view = driver.ask(
-        OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9
-    )
-    driver.fail_flush()
-    codes = [driver.answers[ticket].topics[0].partitions[0].error_code for ticket in lost]
-    assert codes == [Code.COORDINATOR_NOT_AVAILABLE] * 2
-    assert driver.answers[view].groups[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
-    assert committed(driver, "g") == {"g": [1]}
-    driver.call(commit("g", 4), 9)
-    assert committed(driver.crash(), "g") == {"g": [4]}
-
-
-def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: "NodeDriver") -> None:
+def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
     nonsense = Arrived(Ticket(99), commit("g", "not a number"), 9, Caller("", ""), bytes(16))
@@ -225,7 +109,7 @@ def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: "NodeDriver") 
     assert committed(driver, "g") == {"g": [1]}
 
 
-def give_up(driver: "NodeDriver", event: Arrived | Tick) -> list[Note]:
+def give_up(driver: NodeDriver, event: Arrived | Tick) -> list[Note]:
     """The event's step breaks off, and the node says what follows."""
     with pytest.raises(DiskError) as refused:
         driver.node.step(event, driver.now)
@@ -233,7 +117,7 @@ def give_up(driver: "NodeDriver", event: Arrived | Tick) -> list[Note]:
 
 
 def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(
-    driver: "NodeDriver",
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
     driver.create("u")
@@ -252,7 +136,7 @@ def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(
     assert committed(driver, "g") == committed(driver.crash(), "g") == {"g": [1]}
 
 
-def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit: "type[Kit]") -> None:
+def test_a_deadline_behind_a_broken_step_is_served_by_the_next() -> None:
     defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 3000}
     driver = kit.NodeDriver(**defaults)
     driver.create("t")
@@ -266,18 +150,7 @@ def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit: "type[Kit]")
     assert driver.answers[parked].responses[0].partitions[0].error_code == Code.NONE
 
 
-def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(driver: "NodeDriver") -> None:
-    driver.create("t")
-    lost = driver.ask(commit("g", 1), 9)
-    driver.fail_flush()
-    assert driver.answers[lost].topics[0].partitions[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
-    driver.call(commit("g", 2), 9)
-    assert committed(driver.crash(), "g") == {"g": [2]}
-
-
-def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
     topic = driver.call(

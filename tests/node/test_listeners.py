@@ -1,5 +1,6 @@
 """Listeners have names, protocols and addresses as in Kafka, and security of their own."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +16,12 @@ from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.security.key_stores import ClientAuth, KeyStore, StoreKind
 from apportion.security.names import SecurityProtocol
 from apportion.security.principals import PrincipalRules, principal_rules
+from tests.refusals import sentence, texts
+from tests.scripted import check
 
 PLAIN = ListenerSecurity()
 SECRET = "sesame"
 LOGIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{SECRET}";'
-RULES = "ssl.principal.mapping.rules"
 MAP = "listener.security.protocol.map"
 
 
@@ -88,141 +90,20 @@ def test_a_listener_has_a_name_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("values", "why"),
-    [
-        (
-            {"listeners": "here"},
-            "listeners must be HOST:PORT, or NAME://HOST:PORT for each listener, with commas "
-            "between, not 'here'.",
-        ),
-        (
-            {"listeners": "A B://here:1"},
-            "listeners must be HOST:PORT, or NAME://HOST:PORT for each listener, with commas "
-            "between, not 'A B://here:1'.",
-        ),
-        (
-            {"listeners": "here:1,there:2"},
-            "listeners must name each of its listeners, as in SSL://HOST:PORT.",
-        ),
-        ({"listeners": "A://here:1,a://there:2"}, "listeners has A twice."),
-        ({"listeners": "A://here:1,B://here:1"}, "listeners has here:1 twice."),
-        (
-            {"listeners": "INSIDE://here:1"},
-            "listeners has INSIDE, and listener.security.protocol.map has no protocol for it: add "
-            "INSIDE:SSL, or another of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.",
-        ),
-        (
-            {MAP: "A:TLS"},
-            f"{MAP} has 'A:TLS'; the protocols are PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.",
-        ),
-        ({MAP: "A"}, f"{MAP} must be NAME:PROTOCOL, with commas between, not 'A'."),
-        ({MAP: "A:SSL,a:SSL"}, f"{MAP} has A twice."),
-        (
-            {"advertised.listeners": "SSL://here:1"},
-            "advertised.listeners has SSL, which is no listener of listeners; there are PLAINTEXT.",
-        ),
-        (
-            {"advertised.listeners": "0.0.0.0:1"},
-            "advertised.listeners has 0.0.0.0:1, to which no client can connect: name a host.",
-        ),
-        (
-            {
-                "listeners": "A://here:1,B://here:2",
-                MAP: "A:PLAINTEXT,B:PLAINTEXT",
-                "advertised.listeners": "here:1",
-            },
-            "advertised.listeners must name the listener that it is of, as in A://HOST:PORT.",
-        ),
-        (
-            {"listeners": "SASL_PLAINTEXT://here:1"},
-            "the listener SASL_PLAINTEXT has SASL and no mechanism: set sasl.enabled.mechanisms, "
-            "for example to SCRAM-SHA-512.",
-        ),
-        (
-            {"listeners": "SASL_PLAINTEXT://here:1", "sasl.enabled.mechanisms": "GSSAPI"},
-            "sasl.enabled.mechanisms has 'GSSAPI', which is not here; there are PLAIN, "
-            "SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.",
-        ),
-        (
-            {"listeners": "SSL://here:1", "ssl.keystore.certificate.chain": "x"},
-            "ssl.keystore.certificate.chain needs its key: set ssl.keystore.key, too.",
-        ),
-        (
-            {"ssl.client.auth": "required"},
-            "ssl.client.auth says nothing while no listener speaks TLS: name one, as in "
-            "SSL://HOST:PORT.",
-        ),
-        (
-            {"connections.max.reauth.ms": 1},
-            "connections.max.reauth.ms says nothing while no listener has SASL: name one, as in "
-            "SASL_SSL://HOST:PORT.",
-        ),
-        (
-            {"connections.max.reauth.ms": -1},
-            "connections.max.reauth.ms must be at least 0, not -1.",
-        ),
-        (
-            {"ssl.client.auth": "yes"},
-            "ssl.client.auth must be one of none, requested, required, not 'yes'.",
-        ),
-        ({"ssl.enabled.protocols": ""}, "ssl.enabled.protocols must have TLSv1.2 or TLSv1.3."),
-        (
-            {"ssl.enabled.protocols": "TLSv1.1"},
-            "ssl.enabled.protocols has 'TLSv1.1', which is not here; there are TLSv1.2, TLSv1.3.",
-        ),
-        (
-            {"ssl_keystore_locaton": "x"},
-            "there is no setting 'ssl_keystore_locaton'; did you mean ssl_keystore_location?",
-        ),
-        (
-            {"listener.name.plaintext.ssl.keystore.locaton": "x"},
-            "there is no setting 'listener.name.plaintext.ssl.keystore.locaton'; did you mean "
-            "listener.name.plaintext.ssl.keystore.location?",
-        ),
-        (
-            {"listener.name.plaintext.plain.sasl.jas.config": SECRET},
-            "there is no setting 'listener.name.plaintext.plain.sasl.jas.config'; did you mean "
-            "listener.name.plaintext.plain.sasl.jaas.config?",
-        ),
-        (
-            {"listener.name.plaintext.zebra": SECRET},
-            "there is no setting 'listener.name.plaintext.zebra'.",
-        ),
-        (
-            {"listener.name.plaintxt.ssl.client.auth": "none"},
-            "listener.name.plaintxt names no listener of listeners; did you mean plaintext?",
-        ),
-        (
-            {"listener_name_plaintext_ssl_client_auth": "none"},
-            "write the setting 'listener_name_plaintext_ssl_client_auth' with dots.",
-        ),
-        (
-            {"sasl.jaas.config": SECRET},
-            "'sasl.jaas.config' cannot be set: give it for a listener and a mechanism, as "
-            "listener.name.NAME.MECHANISM.sasl.jaas.config.",
-        ),
-        (
-            {"listeners": "SSL://here:1", "ssl.keystore.location": "x", RULES: "RULE:CN"},
-            f"{RULES} must be rules with commas between, each DEFAULT or "
-            "RULE:pattern/replacement/ with L or U at its end, not 'RULE:CN'.",
-        ),
-        (
-            {
-                "listeners": "SSL://here:1",
-                "ssl.keystore.location": "x",
-                f"listener.name.ssl.{RULES}": "RULE:(/x/",
-            },
-            f"listener.name.ssl.{RULES} has the pattern '(', which is wrong: missing ), "
-            "unterminated subpattern at position 0.",
-        ),
-        ({"ssl.key.password": 7}, "ssl.key.password must be a text, not a int."),
-    ],
-)
-def test_a_wrong_listener_is_refused_in_one_sentence(values: dict[str, Any], why: str) -> None:
+def test_a_wrong_listener_is_refused_in_one_sentence(request: pytest.FixtureRequest) -> None:
+    def refused(step: str) -> list[str]:
+        values = texts(step.replace("MAP=", f"{MAP}="), SECRET=SECRET)
+        lines = sentence(lambda: BrokerSettings.of(values), SettingRefused)
+        assert SECRET not in " ".join(lines)
+        return lines
+
+    check(Path(__file__).parent / "refusals" / "listeners.txt", refused, request)
+
+
+def test_a_secret_is_a_text() -> None:
     with pytest.raises(SettingRefused) as refused:
-        BrokerSettings.of(values)
-    assert str(refused.value) == why
+        BrokerSettings.of({"ssl.key.password": 7})
+    assert str(refused.value) == "ssl.key.password must be a text, not a int."
 
 
 def test_a_setting_of_security_holds_for_all_listeners_or_for_one() -> None:

@@ -1,7 +1,7 @@
 """What may be stored, what is refused, and when the answer comes."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,16 +24,14 @@ from apportion.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 VERSION = 12
 
 
 def values_in(
-    driver: "NodeDriver", kit: "type[Kit]", topic: str = "t", partition: int = 0
+    driver: NodeDriver, topic: str = "t", partition: int = 0
 ) -> list[tuple[int, bytes | None]]:
     """Every visible value of a partition with its offset."""
     answer = driver.call(kit.fetch(topic, partition=partition), 12)
@@ -52,13 +50,11 @@ def outcome(answer: ProduceResponse) -> tuple[Code, int]:
     return Code(partition.error_code), partition.base_offset
 
 
-def test_a_batch_is_answered_only_when_it_is_on_the_disk(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_batch_is_answered_only_when_it_is_on_the_disk(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
     assert ticket not in driver.answers
-    assert values_in_now(driver, kit) == []
+    assert values_in_now(driver) == []
     driver.flush()
     assert driver.answers[ticket] == ProduceResponse(
         responses=(
@@ -72,17 +68,17 @@ def test_a_batch_is_answered_only_when_it_is_on_the_disk(
             ),
         )
     )
-    assert values_in(driver, kit) == [(0, b"a"), (1, b"b")]
+    assert values_in(driver) == [(0, b"a"), (1, b"b")]
 
 
-def values_in_now(driver: "NodeDriver", kit: "type[Kit]") -> list[Any]:
+def values_in_now(driver: NodeDriver) -> list[Any]:
     """What a fetch shows at this moment, without any flush."""
     ticket = driver.ask(kit.fetch("t"), 12)
     return list(split_batches(driver.answers[ticket].responses[0].partitions[0].records))
 
 
 def test_batches_of_one_flush_are_answered_in_their_order_and_offsets_follow(
-    driver: "NodeDriver", kit: "type[Kit]"
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
     tickets = [driver.ask(kit.produce("t", kit.batch(b"%d" % n)), VERSION) for n in range(4)]
@@ -93,7 +89,7 @@ def test_batches_of_one_flush_are_answered_in_their_order_and_offsets_follow(
 
 
 def test_one_flush_covers_everything_that_was_queued_during_the_last_one(
-    driver: "NodeDriver", kit: "type[Kit]"
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
     first = driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
@@ -124,16 +120,16 @@ def damaged(data: bytes) -> bytes:
     ],
 )
 def test_bytes_that_are_no_batch_are_refused_and_not_stored(
-    driver: "NodeDriver", kit: "type[Kit]", spoil: Callable[..., Any], code: Code
+    driver: NodeDriver, spoil: Callable[..., Any], code: Code
 ) -> None:
     driver.create("t")
     answer = driver.call(kit.produce("t", spoil(kit.batch(b"a"))), VERSION)
     assert outcome(answer) == (code, -1)
-    assert values_in(driver, kit) == []
+    assert values_in(driver) == []
     assert driver.pending is None
 
 
-def test_a_batch_above_message_max_bytes_is_too_large(kit: "type[Kit]") -> None:
+def test_a_batch_above_message_max_bytes_is_too_large() -> None:
     driver = kit.NodeDriver(message_max_bytes=200)
     driver.create("t")
     assert outcome(driver.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (
@@ -143,7 +139,7 @@ def test_a_batch_above_message_max_bytes_is_too_large(kit: "type[Kit]") -> None:
     assert outcome(driver.call(kit.produce("t", kit.batch(b"x")), VERSION)) == (Code.NONE, 0)
 
 
-def test_a_topics_own_max_message_bytes_comes_first(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_a_topics_own_max_message_bytes_comes_first(driver: NodeDriver) -> None:
     config = CreatableTopicConfig(name="max.message.bytes", value="100")
     driver.call(
         CreateTopicsRequest(
@@ -158,13 +154,13 @@ def test_a_topics_own_max_message_bytes_comes_first(driver: "NodeDriver", kit: "
     )
 
 
-def test_a_record_of_next_week_is_refused(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_a_record_of_next_week_is_refused(driver: NodeDriver) -> None:
     driver.create("t")
     late = kit.batch(b"a", timestamp_ms=kit.WALL_MS + 7 * 86_400_000)
     assert outcome(driver.call(kit.produce("t", late), VERSION)) == (Code.INVALID_TIMESTAMP, -1)
 
 
-def test_unknown_places_and_acks_are_refused(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_unknown_places_and_acks_are_refused(driver: NodeDriver) -> None:
     driver.create("t")
     good = kit.batch(b"a")
     assert outcome(driver.call(kit.produce("u", good), VERSION)) == (
@@ -186,9 +182,7 @@ def test_unknown_places_and_acks_are_refused(driver: "NodeDriver", kit: "type[Ki
     assert outcome(driver.call(kit.produce("t", good), 2)) == (Code.UNSUPPORTED_VERSION, -1)
 
 
-def test_clients_do_not_write_the_broker_s_own_topics(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_clients_do_not_write_the_broker_s_own_topics(driver: NodeDriver) -> None:
     driver.node._broker.topic_service.ensure_offsets_topic(bytes(16))
     answer = driver.call(kit.produce("__consumer_offsets", kit.batch(b"a")), VERSION)
     assert outcome(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
@@ -201,7 +195,7 @@ def by_id(topic_id: bytes, records: bytes) -> ProduceRequest:
     )
 
 
-def test_a_topic_made_again_is_another_topic(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_a_topic_made_again_is_another_topic(driver: NodeDriver) -> None:
     old = driver.create("t")
     driver.call(by_id(old, kit.batch(b"a")), 13)
     driver.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
@@ -209,109 +203,97 @@ def test_a_topic_made_again_is_another_topic(driver: "NodeDriver", kit: "type[Ki
     assert new != old
     assert outcome(driver.call(by_id(old, kit.batch(b"b")), 13)) == (Code.UNKNOWN_TOPIC_ID, -1)
     assert outcome(driver.call(by_id(new, kit.batch(b"c")), 13)) == (Code.NONE, 0)
-    assert values_in(driver, kit) == [(0, b"c")]
+    assert values_in(driver) == [(0, b"c")]
 
 
 def sequenced(
-    kit: "type[Kit]", first: int, values: list[bytes], producer_id: int = 7, epoch: int = 0
+    first: int, values: list[bytes], producer_id: int = 7, epoch: int = 0
 ) -> ProduceRequest:
     return kit.produce(
         "t", kit.batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=first)
     )
 
 
-def test_a_repeated_batch_is_acknowledged_and_stored_once(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_repeated_batch_is_acknowledged_and_stored_once(driver: NodeDriver) -> None:
     driver.create("t")
-    first = sequenced(kit, 0, [b"a", b"b"])
+    first = sequenced(0, [b"a", b"b"])
     assert outcome(driver.call(first, VERSION)) == (Code.NONE, 0)
-    assert outcome(driver.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
+    assert outcome(driver.call(sequenced(2, [b"c"]), VERSION)) == (Code.NONE, 2)
     assert outcome(driver.call(first, VERSION)) == (Code.NONE, 0)
-    assert values_in(driver, kit) == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert values_in(driver) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
-def test_a_repeat_is_not_acknowledged_before_the_first_one_is_durable(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_repeat_is_not_acknowledged_before_the_first_one_is_durable(driver: NodeDriver) -> None:
     driver.create("t")
-    driver.ask(sequenced(kit, 0, [b"a"]), VERSION)
-    again = driver.ask(sequenced(kit, 0, [b"a"]), VERSION)
+    driver.ask(sequenced(0, [b"a"]), VERSION)
+    again = driver.ask(sequenced(0, [b"a"]), VERSION)
     assert again not in driver.answers
     driver.flush_once()
     assert outcome(driver.answers[again]) == (Code.NONE, 0)
 
 
-def test_only_the_last_five_batches_are_known_as_repeats(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_only_the_last_five_batches_are_known_as_repeats(driver: NodeDriver) -> None:
     driver.create("t")
     for n in range(6):
-        assert outcome(driver.call(sequenced(kit, n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
-    assert outcome(driver.call(sequenced(kit, 1, [b"1"]), VERSION)) == (Code.NONE, 1)
-    assert outcome(driver.call(sequenced(kit, 0, [b"0"]), VERSION)) == (
+        assert outcome(driver.call(sequenced(n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
+    assert outcome(driver.call(sequenced(1, [b"1"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(driver.call(sequenced(0, [b"0"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
 
 
-def test_a_gap_in_the_sequence_is_refused(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_a_gap_in_the_sequence_is_refused(driver: NodeDriver) -> None:
     driver.create("t")
-    driver.call(sequenced(kit, 0, [b"a"]), VERSION)
-    assert outcome(driver.call(sequenced(kit, 2, [b"c"]), VERSION)) == (
+    driver.call(sequenced(0, [b"a"]), VERSION)
+    assert outcome(driver.call(sequenced(2, [b"c"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert outcome(driver.call(sequenced(kit, 1, [b"b"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(driver.call(sequenced(1, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
-def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(driver: NodeDriver) -> None:
     driver.create("t")
-    driver.call(sequenced(kit, 0, [b"a"], epoch=3), VERSION)
-    assert outcome(driver.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (
+    driver.call(sequenced(0, [b"a"], epoch=3), VERSION)
+    assert outcome(driver.call(sequenced(1, [b"b"], epoch=2), VERSION)) == (
         Code.INVALID_PRODUCER_EPOCH,
         -1,
     )
-    assert outcome(driver.call(sequenced(kit, 1, [b"b"], epoch=4), VERSION)) == (
+    assert outcome(driver.call(sequenced(1, [b"b"], epoch=4), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert outcome(driver.call(sequenced(kit, 0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
+    assert outcome(driver.call(sequenced(0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
 
 
-def test_sequences_go_on_from_zero_after_the_largest_number(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_sequences_go_on_from_zero_after_the_largest_number(driver: NodeDriver) -> None:
     driver.create("t")
-    driver.call(sequenced(kit, 2**31 - 1, [b"a", b"b"]), VERSION)
-    assert outcome(driver.call(sequenced(kit, 1, [b"c"]), VERSION)) == (Code.NONE, 2)
+    driver.call(sequenced(2**31 - 1, [b"a", b"b"]), VERSION)
+    assert outcome(driver.call(sequenced(1, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
-def test_repeats_are_known_after_a_restart(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_repeats_are_known_after_a_restart(driver: NodeDriver) -> None:
     driver.create("t")
-    driver.call(sequenced(kit, 0, [b"a"]), VERSION)
-    driver.call(sequenced(kit, 1, [b"b"]), VERSION)
+    driver.call(sequenced(0, [b"a"]), VERSION)
+    driver.call(sequenced(1, [b"b"]), VERSION)
     driver = driver.crash()
-    assert outcome(driver.call(sequenced(kit, 0, [b"a"]), VERSION)) == (Code.NONE, 0)
-    assert outcome(driver.call(sequenced(kit, 3, [b"d"]), VERSION)) == (
+    assert outcome(driver.call(sequenced(0, [b"a"]), VERSION)) == (Code.NONE, 0)
+    assert outcome(driver.call(sequenced(3, [b"d"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert outcome(driver.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
+    assert outcome(driver.call(sequenced(2, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
-def test_a_producer_that_was_silent_for_a_day_is_forgotten(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_producer_that_was_silent_for_a_day_is_forgotten(driver: NodeDriver) -> None:
     driver.create("t")
-    driver.call(sequenced(kit, 0, [b"a"]), VERSION)
+    driver.call(sequenced(0, [b"a"]), VERSION)
     driver.sleep(86_400_000 + 600_000)
-    assert outcome(driver.call(sequenced(kit, 5, [b"b"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(driver.call(sequenced(5, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
-def test_producer_ids_are_never_given_twice_not_even_across_a_crash(driver: "NodeDriver") -> None:
+def test_producer_ids_are_never_given_twice_not_even_across_a_crash(driver: NodeDriver) -> None:
     given = [
         driver.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)
     ]
@@ -322,7 +304,7 @@ def test_producer_ids_are_never_given_twice_not_even_across_a_crash(driver: "Nod
     assert len(given) == len(set(given))
 
 
-def test_a_transactional_id_is_refused(driver: "NodeDriver") -> None:
+def test_a_transactional_id_is_refused(driver: NodeDriver) -> None:
     answer = driver.call(InitProducerIdRequest(transactional_id="t"))
     assert (answer.error_code, answer.producer_id) == (
         Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -331,26 +313,24 @@ def test_a_transactional_id_is_refused(driver: "NodeDriver") -> None:
 
 
 def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(
-    driver: "NodeDriver", kit: "type[Kit]"
+    driver: NodeDriver,
 ) -> None:
     driver.create("t")
-    driver.call(sequenced(kit, 0, [b"a"]), VERSION)
+    driver.call(sequenced(0, [b"a"]), VERSION)
     lost = [
-        driver.ask(sequenced(kit, 1, [b"b"]), VERSION),
-        driver.ask(sequenced(kit, 2, [b"c"]), VERSION),
+        driver.ask(sequenced(1, [b"b"]), VERSION),
+        driver.ask(sequenced(2, [b"c"]), VERSION),
     ]
     driver.fail_flush()
     assert [outcome(driver.answers[ticket]) for ticket in lost] == [
         (Code.KAFKA_STORAGE_ERROR, -1)
     ] * 2
-    assert values_in(driver, kit) == [(0, b"a")]
-    assert outcome(driver.call(sequenced(kit, 1, [b"B"]), VERSION)) == (Code.NONE, 1)
-    assert values_in(driver.crash(), kit) == [(0, b"a"), (1, b"B")]
+    assert values_in(driver) == [(0, b"a")]
+    assert outcome(driver.call(sequenced(1, [b"B"]), VERSION)) == (Code.NONE, 1)
+    assert values_in(driver.crash()) == [(0, b"a"), (1, b"B")]
 
 
-def test_a_disk_that_refuses_twice_in_a_row_is_left_alone_for_a_second(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_disk_that_refuses_twice_in_a_row_is_left_alone_for_a_second(driver: NodeDriver) -> None:
     driver.create("t")
     lost = driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
     driver.fail_flush()
@@ -362,7 +342,7 @@ def test_a_disk_that_refuses_twice_in_a_row_is_left_alone_for_a_second(
     driver.sleep(1)
     driver.flush()
     assert outcome(driver.answers[waiting]) == (Code.NONE, 0)
-    assert values_in(driver.crash(), kit) == [(0, b"b")]
+    assert values_in(driver.crash()) == [(0, b"b")]
 
 
 class FullDisk(MemoryDisk):
@@ -376,7 +356,7 @@ class FullDisk(MemoryDisk):
         super().append(path, at, data)
 
 
-def test_a_full_disk_refuses_a_batch_and_stays_whole(kit: "type[Kit]") -> None:
+def test_a_full_disk_refuses_a_batch_and_stays_whole() -> None:
     driver: Any = kit.NodeDriver(FullDisk())
     driver.create("t")
     driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
@@ -387,4 +367,4 @@ def test_a_full_disk_refuses_a_batch_and_stays_whole(kit: "type[Kit]") -> None:
     )
     driver.disk.full = False
     assert outcome(driver.call(kit.produce("t", kit.batch(b"b")), VERSION)) == (Code.NONE, 1)
-    assert values_in(driver, kit) == [(0, b"a"), (1, b"b")]
+    assert values_in(driver) == [(0, b"a"), (1, b"b")]

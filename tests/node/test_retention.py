@@ -2,10 +2,10 @@
 reader and also after a crash.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.deadlines import Deadlines
@@ -18,12 +18,10 @@ from apportion.store.disk import DiskError
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.node import kit
 from tests.node.fault_histories import Fault, begun
+from tests.node.kit import NodeDriver
 from tests.node.topic_requests import EARLIEST, LATEST, VERSION, create, listed, produced, stored
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
 
 OFTEN: dict[str, Any] = {"log.retention.check.interval.ms": 1000}
 DAY_MS = 86_400_000
@@ -70,7 +68,7 @@ def test_nothing_goes_that_is_not_durable_yet() -> None:
     assert expired((5, 10), (5, 10), retention_ms=50, visible_to=19) == 10
 
 
-def files(driver: "NodeDriver") -> list[str]:
+def files(driver: NodeDriver) -> list[str]:
     [topic] = list(driver.node.topics)
     return [
         name
@@ -79,27 +77,25 @@ def files(driver: "NodeDriver") -> list[str]:
     ]
 
 
-def batch(driver: Any, kit: "type[Kit]", value: bytes = b"v") -> bytes:
+def batch(driver: Any, value: bytes = b"v") -> bytes:
     """A batch of this moment."""
     return kit.batch(value, timestamp_ms=driver.now.wall_ms)
 
 
-def test_a_topic_keeps_its_records_unless_it_is_told_otherwise(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_a_topic_keeps_its_records_unless_it_is_told_otherwise(driver: NodeDriver) -> None:
     driver.create("t")
     produced(driver, kit.produce("t", kit.batch(b"v", timestamp_ms=1)))
     driver.sleep(100 * DAY_MS)
     assert listed(driver, EARLIEST) == (0, -1)
 
 
-def test_records_expire_at_a_look_that_comes_each_five_minutes(kit: "type[Kit]") -> None:
+def test_records_expire_at_a_look_that_comes_each_five_minutes() -> None:
     defaults: dict[str, Any] = {"log.retention.hours": 168}
     driver = kit.NodeDriver(**defaults)
     driver.create("t")
-    produced(driver, kit.produce("t", batch(driver, kit)))
+    produced(driver, kit.produce("t", batch(driver)))
     driver.sleep(7 * DAY_MS)
-    assert (listed(driver, EARLIEST), len(stored(driver, kit))) == ((0, -1), 1)
+    assert (listed(driver, EARLIEST), len(stored(driver))) == ((0, -1), 1)
     driver.sleep(300_000)
     driver.flush()
     assert (listed(driver, EARLIEST), listed(driver, LATEST)) == ((1, -1), (1, -1))
@@ -116,35 +112,33 @@ def test_records_expire_at_a_look_that_comes_each_five_minutes(kit: "type[Kit]")
         {"log.retention.ms": 3_600_000},
     ],
 )
-def test_the_brokers_retention_holds_for_topics_without_one(
-    kit: "type[Kit]", setting: dict[str, Any]
-) -> None:
+def test_the_brokers_retention_holds_for_topics_without_one(setting: dict[str, Any]) -> None:
     driver = kit.NodeDriver(**setting)
     driver.create("t")
     create(driver, "own", retention_ms="-1")
     for name in ("t", "own"):
-        produced(driver, kit.produce(name, batch(driver, kit)))
+        produced(driver, kit.produce(name, batch(driver)))
     driver.sleep(3_600_000 + 300_000)
     driver.flush()
     assert (listed(driver, EARLIEST), listed(driver, EARLIEST, "own")) == ((1, -1), (0, -1))
 
 
-def test_the_brokers_size_holds_for_topics_without_one(kit: "type[Kit]") -> None:
+def test_the_brokers_size_holds_for_topics_without_one() -> None:
     defaults: dict[str, Any] = {"log.retention.bytes": 300, "log.segment.bytes": 150}
     driver = kit.NodeDriver(**OFTEN, **defaults)
     driver.create("t")
     for number in range(6):
-        produced(driver, kit.produce("t", batch(driver, kit, b"%d" % number * 70)))
+        produced(driver, kit.produce("t", batch(driver, b"%d" % number * 70)))
     driver.sleep(1000)
     driver.flush()
     assert listed(driver, EARLIEST) == (3, -1)
 
 
-def test_the_files_leave_the_disk_and_the_log_goes_on(kit: "type[Kit]") -> None:
+def test_the_files_leave_the_disk_and_the_log_goes_on() -> None:
     driver = kit.NodeDriver(**OFTEN)
     create(driver, retention_ms="8000", segment_ms="1000")
     for _ in range(4):
-        produced(driver, kit.produce("t", batch(driver, kit)))
+        produced(driver, kit.produce("t", batch(driver)))
         driver.sleep(1500)
         driver.flush()
     assert files(driver) == [f"{offset:020d}.log" for offset in range(4)]
@@ -158,11 +152,11 @@ def test_the_files_leave_the_disk_and_the_log_goes_on(kit: "type[Kit]") -> None:
     for life in (again, again.crash(0)):
         assert (listed(life, EARLIEST), listed(life, LATEST)) == ((4, -1), (4, -1))
     life = again.crash()
-    assert produced(life, kit.produce("t", batch(life, kit))).base_offset == 4
-    assert [records[0].offset for _, records in stored(life, kit, offset=4)] == [4]
+    assert produced(life, kit.produce("t", batch(life))).base_offset == 4
+    assert [records[0].offset for _, records in stored(life, offset=4)] == [4]
 
 
-def test_a_segment_takes_no_batch_that_is_later_by_segment_ms(kit: "type[Kit]") -> None:
+def test_a_segment_takes_no_batch_that_is_later_by_segment_ms() -> None:
     driver = kit.NodeDriver()
     create(driver, segment_ms="1000")
     for late_ms in (0, 1000, 1001, 500, 2001, 2002):
@@ -171,9 +165,7 @@ def test_a_segment_takes_no_batch_that_is_later_by_segment_ms(kit: "type[Kit]") 
 
 
 @pytest.mark.parametrize(("setting", "value"), [("log.roll.ms", 1000), ("log.roll.hours", 1)])
-def test_the_brokers_roll_time_holds_for_topics_without_one(
-    kit: "type[Kit]", setting: str, value: int
-) -> None:
+def test_the_brokers_roll_time_holds_for_topics_without_one(setting: str, value: int) -> None:
     defaults: dict[str, Any] = {setting: value}
     driver = kit.NodeDriver(**defaults)
     driver.create("t")
@@ -186,9 +178,7 @@ def test_the_brokers_roll_time_holds_for_topics_without_one(
 
 
 @pytest.mark.parametrize("policy", ["compact", ""])
-def test_a_topic_whose_policy_does_not_delete_keeps_everything(
-    kit: "type[Kit]", policy: str
-) -> None:
+def test_a_topic_whose_policy_does_not_delete_keeps_everything(policy: str) -> None:
     driver = kit.NodeDriver(**OFTEN)
     create(driver, cleanup_policy=policy, retention_ms="1", retention_bytes="0")
     produced(driver, kit.produce("t", keyed(driver)))
@@ -196,12 +186,12 @@ def test_a_topic_whose_policy_does_not_delete_keeps_everything(
     assert listed(driver, EARLIEST) == (0, -1)
 
 
-def keyed(driver: "NodeDriver") -> bytes:
+def keyed(driver: NodeDriver) -> bytes:
     """A batch of this moment with a key."""
     return encode_batch([(b"k", b"v", ())], timestamp_ms=driver.now.wall_ms)
 
 
-def test_a_topic_that_is_compacted_and_deleted_from_loses_old_records(kit: "type[Kit]") -> None:
+def test_a_topic_that_is_compacted_and_deleted_from_loses_old_records() -> None:
     driver = kit.NodeDriver(**OFTEN)
     create(driver, cleanup_policy="compact,delete", retention_ms="1000")
     produced(driver, kit.produce("t", keyed(driver)))
@@ -210,40 +200,36 @@ def test_a_topic_that_is_compacted_and_deleted_from_loses_old_records(kit: "type
     assert listed(driver, EARLIEST) == (1, -1)
 
 
-def test_the_first_look_comes_soon_after_a_start(kit: "type[Kit]") -> None:
+def test_the_first_look_comes_soon_after_a_start() -> None:
     driver = kit.NodeDriver()
     create(driver, retention_ms="1000")
-    produced(driver, kit.produce("t", batch(driver, kit)))
+    produced(driver, kit.produce("t", batch(driver)))
     again = driver.crash()
     again.sleep(INITIAL_DELAY_MS)
     again.flush()
     assert listed(again, EARLIEST) == (1, -1)
 
 
-def test_records_expire_for_readers_once_durable_and_a_waiting_fetch_is_answered(
-    kit: "type[Kit]",
-) -> None:
+def test_records_expire_for_readers_once_durable_and_a_waiting_fetch_is_answered() -> None:
     driver = kit.NodeDriver(**OFTEN)
     create(driver, retention_ms="1000")
-    produced(driver, kit.produce("t", batch(driver, kit)))
+    produced(driver, kit.produce("t", batch(driver)))
     waiting = driver.ask(kit.fetch("t", 0, max_wait_ms=60_000, min_bytes=1_000_000), 12)
     driver.sleep(3000)
     assert driver.pending is not None
-    assert (len(stored(driver, kit)), waiting in driver.answers) == (1, False)
+    assert (len(stored(driver)), waiting in driver.answers) == (1, False)
     driver.flush()
     assert driver.answers[waiting].responses[0].partitions[0].error_code == Code.OFFSET_OUT_OF_RANGE
 
 
-def test_a_disk_that_refuses_the_flush_keeps_the_records_until_the_next_round(
-    kit: "type[Kit]",
-) -> None:
+def test_a_disk_that_refuses_the_flush_keeps_the_records_until_the_next_round() -> None:
     driver = kit.NodeDriver(**OFTEN)
     create(driver, retention_ms="1000")
-    produced(driver, kit.produce("t", batch(driver, kit)))
+    produced(driver, kit.produce("t", batch(driver)))
     driver.sleep(2000)
     driver.fail_flush()
-    assert (listed(driver, EARLIEST), len(stored(driver, kit))) == ((0, -1), 1)
-    assert produced(driver, kit.produce("t", batch(driver, kit))).base_offset == 1
+    assert (listed(driver, EARLIEST), len(stored(driver))) == ((0, -1), 1)
+    assert produced(driver, kit.produce("t", batch(driver))).base_offset == 1
     driver.sleep(5000)
     driver.flush()
     assert (listed(driver, EARLIEST), listed(driver.crash(), LATEST)) == ((2, -1), (2, -1))
@@ -260,10 +246,10 @@ class NoNewFilesDisk(MemoryDisk):
         super().resize(path, size_bytes)
 
 
-def test_a_full_disk_keeps_the_records_and_says_so(kit: "type[Kit]") -> None:
+def test_a_full_disk_keeps_the_records_and_says_so() -> None:
     driver: Any = kit.NodeDriver(NoNewFilesDisk(), **OFTEN)
     create(driver, retention_ms="1000")
-    produced(driver, kit.produce("t", batch(driver, kit)))
+    produced(driver, kit.produce("t", batch(driver)))
     driver.disk.is_full = True
     driver.sleep(3000)
     assert (listed(driver, EARLIEST), {note.level for note in driver.notes}) == (
@@ -277,13 +263,13 @@ def test_a_full_disk_keeps_the_records_and_says_so(kit: "type[Kit]") -> None:
 
 
 def test_a_topic_deleted_in_the_middle_of_a_round_is_left_alone(
-    kit: "type[Kit]", monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("apportion.node.retention.PARTITIONS_PER_STEP", 1)
     driver = kit.NodeDriver(**OFTEN)
     for name in ("a", "b", "c"):
         create(driver, name, retention_ms="1")
-        produced(driver, kit.produce(name, batch(driver, kit)))
+        produced(driver, kit.produce(name, batch(driver)))
     driver.sleep(1000)
     driver.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="b"),)))
     driver.sleep(100)
@@ -299,13 +285,10 @@ moves = st.lists(
 )
 
 
-# `kit` has no state
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None)
 @given(moves, st.lists(st.sampled_from([None, 0, 1000]), max_size=25))
 def test_retention_keeps_young_records_and_drops_old_ones_across_crashes(
-    kit: "type[Kit]", steps: list[tuple[str, int]], crashes: list[int | None]
+    steps: list[tuple[str, int]], crashes: list[int | None]
 ) -> None:
     driver = kit.NodeDriver(**OFTEN)
     create(driver, retention_ms="3000", segment_ms="1000")
@@ -329,7 +312,7 @@ def test_retention_keeps_young_records_and_drops_old_ones_across_crashes(
         while at < end:
             at += sum(
                 record.offset >= at
-                for _, records in stored(driver, kit, offset=at)
+                for _, records in stored(driver, offset=at)
                 for record in records
             )
         assert at == end
@@ -338,23 +321,21 @@ def test_retention_keeps_young_records_and_drops_old_ones_across_crashes(
     assert listed(driver, EARLIEST) == (len(times), -1)
 
 
-def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_next(
-    kit: "type[Kit]",
-) -> None:
+def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_next() -> None:
     driver = kit.NodeDriver(**OFTEN)
     create(driver, retention_ms="8000")
     for _ in range(3):
-        produced(driver, kit.produce("t", batch(driver, kit)))
+        produced(driver, kit.produce("t", batch(driver)))
     driver.sleep(20_000)
     driver.flush()
     assert (listed(driver, EARLIEST), listed(driver, LATEST)) == ((3, -1), (3, -1))
-    lost = driver.ask(kit.produce("t", batch(driver, kit)), VERSION)
+    lost = driver.ask(kit.produce("t", batch(driver)), VERSION)
     driver.fail_flush()
     assert (
         driver.answers[lost].responses[0].partition_responses[0].error_code
         == Code.KAFKA_STORAGE_ERROR
     )
-    assert produced(driver, kit.produce("t", batch(driver, kit))).base_offset == 3
+    assert produced(driver, kit.produce("t", batch(driver))).base_offset == 3
     assert (listed(driver, EARLIEST), listed(driver, LATEST)) == ((3, -1), (4, -1))
     life = driver.crash()
     assert (listed(life, EARLIEST), listed(life, LATEST)) == ((3, -1), (4, -1))
@@ -364,14 +345,14 @@ def test_offsets_go_on_where_all_has_expired_and_the_disk_refuses_what_comes_nex
     ("target", "number"), [((Partition, "delete_expired"), 2), ((Deadlines, "arm"), 1)]
 )
 def test_a_look_that_fails_undoes_nothing_of_the_others_and_comes_again(
-    kit: "type[Kit]", target: tuple[type[Any], str], number: int
+    target: tuple[type[Any], str], number: int
 ) -> None:
-    history = begun(kit, **OFTEN)
+    history = begun(**OFTEN)
     create(history, retention_bytes="0")
     create(history, "u", retention_bytes="0")
     create(history, "w", retention_bytes="0")
     for name in "tuw":
-        produced(history, kit.produce(name, batch(history, kit)))
+        produced(history, kit.produce(name, batch(history)))
     with pytest.MonkeyPatch.context() as patch:
         history.faults = (Fault(patch, target, number, False, RuntimeError("planted")),)
         history.sleep(1_010)

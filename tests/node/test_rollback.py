@@ -3,18 +3,15 @@ the disk refused.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from apportion.errors import Code
 from apportion.store.segment import Segment
+from tests.node import kit
 from tests.node.fault_histories import Fault, begun
 from tests.node.topic_requests import EARLIEST, create, listed, produced
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit
-
 
 OFTEN = {"log.retention.check.interval.ms": 1000}
 LOOK_MS = 600_000
@@ -24,10 +21,10 @@ LOOK_MS = 600_000
 def sent(history: Any, producer_id: int, sequence: int = 0, **facts: Any) -> tuple[int, int]:
     """The answer to a batch of that producer."""
     facts = {"timestamp_ms": history.now.wall_ms} | facts
-    batch = history.kit.batch(
+    batch = kit.batch(
         b"v", producer_id=producer_id, producer_epoch=0, base_sequence=sequence, **facts
     )
-    answer = produced(history, history.kit.produce("t", batch))
+    answer = produced(history, kit.produce("t", batch))
     return answer.error_code, answer.base_offset
 
 
@@ -41,8 +38,8 @@ def broken_step(history: Any, producer_id: int) -> None:
 
 def refused_flush(history: Any, producer_id: int) -> None:
     """A batch of that producer is written and never reaches the disk."""
-    batch = history.kit.batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
-    ticket = history.ask(history.kit.produce("t", batch), 12)
+    batch = kit.batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+    ticket = history.ask(kit.produce("t", batch), 12)
     history.fail_flush()
     [response] = history.answers[ticket].responses[0].partition_responses
     assert response.error_code == Code.KAFKA_STORAGE_ERROR
@@ -56,9 +53,9 @@ def undone(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 
 def test_a_producer_of_old_records_is_known_as_long_as_without_the_failure(
-    kit: "type[Kit]", undone: Callable[..., None]
+    undone: Callable[..., None],
 ) -> None:
-    history = begun(kit)
+    history = begun()
     history.create("t")
     assert sent(history, 7, timestamp_ms=1) == (Code.NONE, 0)
     undone(history, 8)
@@ -66,10 +63,8 @@ def test_a_producer_of_old_records_is_known_as_long_as_without_the_failure(
     assert sent(history, 7, timestamp_ms=1) == (Code.NONE, 0), "a repeat"
 
 
-def test_a_producer_that_was_forgotten_stays_so(
-    kit: "type[Kit]", undone: Callable[..., None]
-) -> None:
-    history = begun(kit, **{"producer.id.expiration.ms": 1000})
+def test_a_producer_that_was_forgotten_stays_so(undone: Callable[..., None]) -> None:
+    history = begun(**{"producer.id.expiration.ms": 1000})
     history.create("t")
     assert sent(history, 7) == (Code.NONE, 0)
     history.sleep(LOOK_MS + 1)
@@ -77,10 +72,8 @@ def test_a_producer_that_was_forgotten_stays_so(
     assert sent(history, 7, sequence=5) == (Code.NONE, 1), "it may start anywhere"
 
 
-def test_a_producer_whose_records_have_expired_is_still_known(
-    kit: "type[Kit]", undone: Callable[..., None]
-) -> None:
-    history = begun(kit, **OFTEN)
+def test_a_producer_whose_records_have_expired_is_still_known(undone: Callable[..., None]) -> None:
+    history = begun(**OFTEN)
     create(history, retention_bytes="0")
     assert sent(history, 7) == (Code.NONE, 0)
     history.sleep(2_000)
@@ -91,14 +84,14 @@ def test_a_producer_whose_records_have_expired_is_still_known(
 
 
 def test_a_producer_whose_batch_was_undone_is_where_it_was_before(
-    kit: "type[Kit]", undone: Callable[..., None]
+    undone: Callable[..., None],
 ) -> None:
-    history = begun(kit)
+    history = begun()
     history.create("t")
     assert sent(history, 7, sequence=9) == (Code.NONE, 0)
-    batch = history.kit.batch(b"v", producer_id=7, producer_epoch=1, base_sequence=0)
+    batch = kit.batch(b"v", producer_id=7, producer_epoch=1, base_sequence=0)
     undone(history, 8)
-    ticket = history.ask(history.kit.produce("t", batch), 12)
+    ticket = history.ask(kit.produce("t", batch), 12)
     history.fail_flush()
     assert (
         history.answers[ticket].responses[0].partition_responses[0].error_code

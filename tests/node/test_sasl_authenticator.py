@@ -1,8 +1,11 @@
 """SASL on one connection: what the broker answers a client that has no name yet, and when it ends
 the connection. `tests/kafka/test_sasl_order_on_both.py` asks a real Kafka the same.
+
+A line of `sasl_order.txt` is a connection; what follows from its last step stands behind `>`.
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +24,7 @@ from apportion.node.sasl_authenticator import (
     TokenChecked,
 )
 from apportion.node.sasl_settings import SaslSettings
-from apportion.security import oauthbearer, scram
+from apportion.security import scram
 from apportion.security.exchange import REJECTED, Authenticated
 from apportion.security.oauthbearer import TokenAccepted, TokenCheck, TokenRejected
 from apportion.security.scram_credentials import (
@@ -31,13 +34,14 @@ from apportion.security.scram_credentials import (
     salted_password,
 )
 from apportion.wire.messages.api_versions import ApiVersionsRequest
-from apportion.wire.messages.metadata import MetadataRequest, MetadataResponse
+from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.produce import ProduceRequest
 from apportion.wire.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tests.scripted import check
 
 SECRET = "a-secret-of-alice"
 SCRAM = ScramMechanism.SCRAM_SHA_256
@@ -51,7 +55,6 @@ FRESH = bytes(range(16))
 VERSIONS = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 METADATA = MetadataRequest()
 GOOD = b"\0alice\0" + SECRET.encode()
-BROKEN_OFF = EndConnection("its session is over, and it has not authenticated again")
 
 
 def shake(mechanism: str = "PLAIN") -> SaslHandshakeRequest:
@@ -107,101 +110,72 @@ class Connection:
         return self
 
 
-@pytest.mark.parametrize("before", [0, 1, 2])
-def test_a_user_may_ask_for_versions_authenticates_and_is_served(before: int) -> None:
-    connection = Connection()
-    for _ in range(before):
-        assert connection.send(VERSIONS) == PassOn()
-    connection.authenticated()
-    assert connection.send(METADATA) == connection.send(VERSIONS) == PassOn()
-
-
-NO_LOGIN = "it sent {} before it authenticated: the listener has SASL"
-NO_TOKEN = "it sent {} in place of SaslAuthenticate"
-PRODUCE = ProduceRequest(acks=0)
-LOGIN = (shake(), token())
-ENDINGS: dict[str, tuple[tuple[Any, ...], Any, EndConnection]] = {
-    "metadata first": ((), METADATA, EndConnection(NO_LOGIN.format("Metadata"))),
-    "a token first": ((), token(), EndConnection(NO_LOGIN.format("SaslAuthenticate"))),
-    "no answer wanted first": ((), PRODUCE, EndConnection(NO_LOGIN.format("Produce"))),
-    "metadata amid an exchange": (
-        *((shake(),), METADATA),
-        EndConnection(NO_TOKEN.format("Metadata"), MetadataResponse(topics=())),
-    ),
-    "a handshake amid an exchange": (
-        *((shake(),), shake()),
-        EndConnection(
-            NO_TOKEN.format("SaslHandshake"),
-            SaslHandshakeResponse(error_code=Code.ILLEGAL_SASL_STATE),
-        ),
-    ),
-    "no answer wanted amid an exchange": (
-        *((shake(),), PRODUCE),
-        EndConnection(NO_TOKEN.format("Produce")),
-    ),
-    "metadata amid a renewal": (
-        *((*LOGIN, shake()), METADATA),
-        EndConnection(NO_TOKEN.format("Metadata"), MetadataResponse(topics=())),
-    ),
-    "an unknown mechanism": (
-        *((), shake("GSSAPI")),
-        EndConnection(
-            "it wants the SASL mechanism 'GSSAPI', and may use PLAIN, SCRAM-SHA-256, OAUTHBEARER",
-            SaslHandshakeResponse(
-                error_code=Code.UNSUPPORTED_SASL_MECHANISM, mechanisms=MECHANISMS
-            ),
-        ),
-    ),
-    "a renewal by another mechanism": (
-        *(LOGIN, shake("SCRAM-SHA-256")),
-        EndConnection(
-            "it wants the SASL mechanism 'SCRAM-SHA-256', and may use PLAIN",
-            SaslHandshakeResponse(
-                error_code=Code.UNSUPPORTED_SASL_MECHANISM, mechanisms=("PLAIN",)
-            ),
-        ),
-    ),
-    "a renewal as another user": (
-        *((*LOGIN, shake()), token(b"\0bob\0b")),
-        EndConnection(
-            "SASL PLAIN: 'User:alice' wants to go on as 'User:bob'",
-            rejected("A connection goes on with the user who has authenticated on it first."),
-            delay_ms=100,
-        ),
-    ),
-    **{
-        why: (
-            *((shake(),), token(auth_bytes)),
-            EndConnection(f"SASL PLAIN: {why}", rejected(), delay_ms=100),
-        )
-        for auth_bytes, why in (
-            (b"\0alice\0wrong", "user 'alice' gave a wrong password"),
-            (b"\0eve\0wrong", "user 'eve' is unknown"),
-            (b"\0alice", "a message of PLAIN has three parts, and the client's 2"),
-            (b"bob" + GOOD, "user 'alice' wants to act as 'bob'"),
-            (b"\xff", "the peer's message is not UTF-8"),
-        )
-    },
+STEPS = {
+    "versions": VERSIONS,
+    "metadata": METADATA,
+    "produce": ProduceRequest(acks=0),
+    "login": token(),
+    "bearer": token(b"n,,\1auth=Bearer a.b.c\1pool=p\1\1"),
 }
 
 
-@pytest.mark.parametrize(("before", "last", "ending"), ENDINGS.values(), ids=ENDINGS)
-def test_a_wrong_request_ends_the_connection_with_an_answer_or_without(
-    before: tuple[Any, ...], last: Any, ending: EndConnection
-) -> None:
-    connection = Connection()
-    for request in before:
-        connection.actions(request)
-    assert connection.send(last) == ending
-    assert connection.actions(token()) == []
-    assert connection.machine.wake_at() is None
+def played(line: str) -> list[str]:
+    """The actions that follow from the last step on a connection."""
+    connection, actions = Connection(), list[Any]()
+    for each in line.split(", "):
+        step, _, rest = each.partition(" ")
+        match step:
+            case "endless":
+                connection = Connection(most_session_ms={})
+            case "at":
+                connection.now_ms = int(rest)
+            case "wakes":
+                actions = [connection.machine.wake_at()]
+            case "exchanges":
+                actions = [connection.machine.is_exchanging]
+            case "tick":
+                actions = connection.machine.step(Tick(), connection.now)
+            case "verdict":
+                user, _, lifetime_ms = rest.partition(" ")
+                verdict: Any = TokenRejected("it is over")
+                if user:
+                    verdict = TokenAccepted(user, connection.now.wall_ms + int(lifetime_ms))
+                actions = connection.machine.step(TokenChecked(verdict), connection.now)
+            case "handshake":
+                mechanism, _, version = rest.partition(" ")
+                actions = connection.actions(shake(mechanism), int(version or 1))
+            case "token":
+                text = rest.replace("SECRET", SECRET).encode().decode("unicode_escape")
+                actions = connection.actions(token(text.encode("latin-1")))
+            case _:
+                actions = connection.actions(STEPS[step])
+    return list(map(shown, connection.bodies(actions))) or ["nothing"]
 
 
-def test_tokens_without_requests_of_their_own_are_refused() -> None:
-    assert Connection().send(shake(), version=0) == EndConnection(
-        "it wants SASL without SaslAuthenticate (SaslHandshake 0), as before KIP-152",
-        SaslHandshakeResponse(error_code=Code.UNSUPPORTED_VERSION, mechanisms=MECHANISMS),
-    )
+def shown(action: Any) -> str:
+    """An action in words; a response with its fields that are not at their defaults."""
+    match action:
+        case EndConnection():
+            told = "" if action.response is None else f"; told before: {shown(action.response)}"
+            late = f" after {action.delay_ms} ms" if action.delay_ms else ""
+            return f"closed{late}: {action.why}{told}"
+        case TokenCheck():
+            return f"to be checked: {action.token} {action.extensions}"
+        case LoggedIn():
+            return f"{action.principal} is logged in"
+        case PassOn():
+            return "passed on"
+    if not hasattr(action, "__fields__"):
+        return str(action)
+    fields = {each.name: getattr(action, each.name) for each in action.__fields__}
+    defaults = {each.name: each.default for each in action.__fields__}
+    code = Code(fields.pop("error_code", 0)).name
+    changed = [f"{name}={value!r}" for name, value in fields.items() if value != defaults[name]]
+    return " ".join([type(action).__name__.removesuffix("Response"), code, *changed])
+
+
+def test_requests_are_answered_in_kafkas_order(request: pytest.FixtureRequest) -> None:
+    check(Path(__file__).with_name("sasl_order.txt"), played, request)
 
 
 def test_scram_takes_its_nonce_from_the_request() -> None:
@@ -229,114 +203,6 @@ def test_scram_does_not_tell_an_unknown_user_from_a_wrong_password() -> None:
         "SASL SCRAM-SHA-256: user 'eve' has no credential of SCRAM-SHA-256",
     ]
     assert [end.response for end in ends] == [rejected(), rejected()]
-
-
-def checking() -> Connection:
-    """A connection whose token is being looked at."""
-    connection = Connection()
-    connection.send(shake("OAUTHBEARER"))
-    client = oauthbearer.client("a.b.c", {"pool": "p"})
-    assert connection.send(token(client.step(b""))) == TokenCheck("a.b.c", {"pool": "p"})
-    return connection
-
-
-def test_a_token_is_looked_at_and_its_session_ends_with_it() -> None:
-    connection = checking()
-    verdict = TokenChecked(TokenAccepted("alice", connection.now.wall_ms + 7_000))
-    actions = connection.machine.step(verdict, connection.now)
-    assert connection.bodies(actions) == [LoggedIn("User:alice"), agreed(lifetime_ms=7_000)]
-    connection.now_ms += 6_999
-    assert connection.send(METADATA) == PassOn()
-    connection.now_ms += 1
-    assert connection.send(METADATA) == BROKEN_OFF
-
-
-def test_a_bad_token_is_acknowledged_and_refused() -> None:
-    connection = checking()
-    actions = connection.machine.step(TokenChecked(TokenRejected("it is over")), connection.now)
-    error = '{"status": "invalid_token"}'
-    assert connection.bodies(actions) == [agreed(error.encode())]
-    assert connection.send(token(b"\1")) == EndConnection(
-        "SASL OAUTHBEARER: it is over", rejected(error), delay_ms=100
-    )
-
-
-def test_a_client_that_goes_on_while_its_token_is_looked_at_is_cut_off() -> None:
-    connection = checking()
-    assert connection.send(METADATA) == EndConnection(
-        "it sent Metadata while its token was being checked"
-    )
-    verdict = TokenChecked(TokenAccepted("alice", connection.now.wall_ms + 7_000))
-    assert connection.machine.step(verdict, connection.now) == []
-
-
-@pytest.mark.parametrize("requests", [(), (shake(),), (VERSIONS, shake())])
-def test_a_client_that_takes_too_long_is_cut_off(requests: tuple[Any, ...]) -> None:
-    connection = Connection()
-    for request in requests:
-        connection.send(request)
-    connection.now_ms = 9_999
-    assert connection.machine.step(Tick(), connection.now) == []
-    assert connection.machine.wake_at() == 1_000 + 10_000
-    connection.now_ms = 10_000
-    assert connection.machine.step(Tick(), connection.now) == [
-        EndConnection("it has not authenticated in time (apportion.authentication.timeout.ms)")
-    ]
-    assert connection.machine.wake_at() is None
-
-
-def test_a_client_with_a_name_may_take_its_time() -> None:
-    connection = Connection().authenticated()
-    assert connection.machine.wake_at() is None
-    connection.now_ms = 10_000
-    assert connection.machine.step(Tick(), connection.now) == []
-
-
-def test_a_session_ends_unless_the_user_authenticates_again() -> None:
-    connection = Connection().authenticated()
-    connection.now_ms = 4_000
-    assert not connection.machine.is_exchanging
-    assert connection.send(shake()) == SaslHandshakeResponse(mechanisms=("PLAIN",))
-    assert connection.machine.is_exchanging
-    assert connection.send(token()) == agreed(lifetime_ms=5_000)
-    connection.now_ms = 8_999
-    assert connection.send(METADATA) == PassOn()
-    connection.now_ms = 9_000
-    assert connection.send(METADATA) == BROKEN_OFF
-
-
-def test_a_session_that_is_over_can_still_be_renewed() -> None:
-    connection = Connection().authenticated()
-    connection.now_ms = 6_000
-    connection.send(shake())
-    assert connection.send(token()) == agreed(lifetime_ms=5_000)
-    assert connection.send(METADATA) == PassOn()
-
-
-def test_a_session_that_is_over_does_not_take_a_token_without_a_handshake() -> None:
-    connection = Connection().authenticated()
-    connection.now_ms = 6_000
-    assert connection.send(token()) == BROKEN_OFF
-
-
-def test_a_session_is_renewed_once_in_a_second() -> None:
-    connection = Connection().authenticated()
-    connection.send(shake())
-    connection.send(token())
-    connection.now_ms = 999
-    # The node refuses it, and the connection goes on.
-    assert connection.send(shake()) == PassOn()
-    assert connection.send(METADATA) == PassOn()
-    connection.now_ms = 1_000
-    assert connection.send(shake()) == SaslHandshakeResponse(mechanisms=("PLAIN",))
-
-
-def test_a_session_without_an_end_is_not_renewed() -> None:
-    connection = Connection(most_session_ms={})
-    connection.send(shake())
-    assert connection.actions(token()) == [LoggedIn("User:alice"), agreed()]
-    connection.now_ms = 10**9
-    assert connection.send(shake()) == connection.send(token()) == PassOn()
 
 
 BAD_LOGINS = (

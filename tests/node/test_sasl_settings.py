@@ -1,5 +1,6 @@
 """The SASL of a listener, as settings give it: users, sessions and the checks of tokens."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from apportion.node.sasl_settings import (
     UnsecuredRules,
 )
 from apportion.node.settings import BrokerSettings, SettingRefused
+from tests.refusals import sentence, texts
+from tests.scripted import check
 
 SECRET = "a-secret"
 MODULES = "org.apache.kafka.common.security"
@@ -32,12 +35,6 @@ def sasl(mechanisms: str, values: dict[str, Any]) -> SaslSettings:
     ).listening()
     assert listener.security.sasl is not None
     return listener.security.sasl
-
-
-def refusal(mechanisms: str, values: dict[str, Any]) -> str:
-    with pytest.raises(SettingRefused) as refused:
-        sasl(mechanisms, values)
-    return str(refused.value)
 
 
 def test_users_of_plain_are_options_of_its_login_module() -> None:
@@ -113,55 +110,11 @@ def test_tokens_are_looked_at_as_the_settings_say(
     )
 
 
-@pytest.mark.parametrize(
-    ("mechanisms", "values", "why"),
-    [
-        (
-            "PLAIN",
-            {},
-            f"the listener SASL_PLAINTEXT has PLAIN and no user: set {PLAIN_USERS} to "
-            f'{MODULES}.plain.PlainLoginModule required user_NAME="PASSWORD";',
-        ),
-        (
-            "PLAIN",
-            {PLAIN_USERS: f'{MODULES}.plain.PlainLoginModule required user_a="";'},
-            f"{PLAIN_USERS} has a user without a password.",
-        ),
-        (
-            "PLAIN",
-            {PLAIN_USERS: f'{MODULES}.scram.ScramLoginModule required user_a="{SECRET}";'},
-            f"{PLAIN_USERS} names the login module of SCRAM-SHA-256 and SCRAM-SHA-512.",
-        ),
-        (
-            "PLAIN",
-            {PLAIN_USERS: SECRET},
-            f'{PLAIN_USERS} must be: a login module, required, its options as name="value", and ;.',
-        ),
-        (
-            "OAUTHBEARER",
-            {},
-            "the listener SASL_PLAINTEXT has OAUTHBEARER and nothing to check tokens by: set "
-            f"{KEYS} to the keys of the issuer, or {HANDLER} to module:function; for tests "
-            "alone, apportion.oauthbearer.unsecured to true.",
-        ),
-        (
-            "OAUTHBEARER",
-            {KEYS: "http://login.example.com/keys"},
-            f"{KEYS} must begin with https:// or file://, as the keys say who is let in.",
-        ),
-        (
-            "SCRAM-SHA-256",
-            {
-                "listener.name.sasl_plaintext.scram-sha-256."
-                "sasl.server.callback.handler.class": "a:b"
-            },
-            "listener.name.sasl_plaintext.scram-sha-256.sasl.server.callback.handler.class "
-            "cannot be set: it is for OAUTHBEARER alone here.",
-        ),
-    ],
-)
-def test_a_wrong_setting_is_a_sentence_without_a_secret(
-    mechanisms: str, values: dict[str, Any], why: str
-) -> None:
-    assert refusal(mechanisms, values) == why
-    assert SECRET not in why
+def test_a_wrong_setting_is_a_sentence_without_a_secret(request: pytest.FixtureRequest) -> None:
+    def refused(step: str) -> list[str]:
+        values = texts(step.replace("JAAS=", f"{PLAIN_USERS}="), MODULES=MODULES, SECRET=SECRET)
+        lines = sentence(lambda: sasl(values.pop("mechanism"), values), SettingRefused)
+        assert SECRET not in " ".join(lines)
+        return lines
+
+    check(Path(__file__).parent / "refusals" / "sasl.txt", refused, request)

@@ -84,7 +84,7 @@ def test_a_flush_that_fails_leaves_the_credentials_as_they_were(driver: "NodeDri
 
 
 def test_a_step_that_breaks_off_leaves_the_credentials_as_they_were(kit: "type[Kit]") -> None:
-    history = begun(kit)
+    history = begun()
     history.call(altering(upsertion("alice")))
     many = altering(deletion("alice"), *(upsertion(f"user {number}") for number in range(9)))
     history.disk.free_bytes = 900  # for some of the lines

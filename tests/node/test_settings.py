@@ -1,9 +1,13 @@
 """Settings bear Kafka's names, and a wrong one is told in one sentence."""
 
+from pathlib import Path
+
 import pytest
 
 from apportion.node.setting_texts import values_of_pairs
 from apportion.node.settings import BrokerSettings, SettingRefused
+from tests.refusals import sentence, texts
+from tests.scripted import check
 
 
 def test_names_may_have_dots_or_underscores() -> None:
@@ -27,18 +31,17 @@ def test_every_setting_can_be_said_back() -> None:
     assert said_back.named() == named
 
 
-def test_a_setting_that_nothing_bears_is_named_with_a_near_one() -> None:
-    with pytest.raises(
-        SettingRefused,
-        match=r"there is no setting 'log\.segment\.byte'; did you mean log\.segment\.bytes\?",
-    ):
-        BrokerSettings.of({"log.segment.byte": 1})
+@pytest.mark.parametrize("package", ["org.apache.kafka.metadata.authorizer.", ""])
+def test_kafkas_authorizer_is_named_with_its_package_or_without(package: str) -> None:
+    name = f"{package}StandardAuthorizer"
+    settings = BrokerSettings.of({"authorizer.class.name": name, "super.users": "User:a;User:b"})
+    assert (settings.authorizer_class_name, settings.super_users) == (name, "User:a;User:b")
 
 
-@pytest.mark.parametrize(
-    "name", ["log.segment.bytes", "socket.request.max.bytes", "fetch.max.bytes", "max.connections"]
-)
-def test_a_setting_that_means_nothing_below_1_is_refused(name: str) -> None:
-    with pytest.raises(SettingRefused) as refused:
-        BrokerSettings.of({name: 0})
-    assert str(refused.value) == f"{name} must be at least 1, not 0."
+def test_settings_that_would_not_do_what_they_say_are_refused(
+    request: pytest.FixtureRequest,
+) -> None:
+    def refused(step: str) -> list[str]:
+        return sentence(lambda: BrokerSettings.of(texts(step)), SettingRefused)
+
+    check(Path(__file__).parent / "refusals" / "broker.txt", refused, request)

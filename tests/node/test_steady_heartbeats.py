@@ -1,7 +1,7 @@
 """Steady heartbeats are answered without a unit of work, as with one."""
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,11 +17,11 @@ from apportion.sim.checks.saved import saved_state
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.node import kit
+from tests.node.conftest import Kit
 from tests.node.guarded import GROUP, TOPIC, as_bob, guarded, let, may
+from tests.node.kit import NodeDriver
 from tests.node.test_groups import commit, join
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
 
 READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 
@@ -31,7 +31,7 @@ def beat(group_id: str, member_id: str, epoch: int) -> ConsumerGroupHeartbeatReq
     return ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch)
 
 
-def settled(driver: "NodeDriver", group_id: str = "g", member_id: str = "m") -> int:
+def settled(driver: NodeDriver, group_id: str = "g", member_id: str = "m") -> int:
     """The epoch of the one member of a new group, which has its target."""
     answer = driver.call(join(group_id, member_id))
     assert answer.error_code == Code.NONE
@@ -39,7 +39,7 @@ def settled(driver: "NodeDriver", group_id: str = "g", member_id: str = "m") -> 
     return epoch
 
 
-def played(driver: "NodeDriver", seed: int) -> list[Any]:
+def played(driver: NodeDriver, seed: int) -> list[Any]:
     """The answers to a random history of a few members, and when the node wants to be woken."""
     rng = random.Random(seed)
     driver.create("t", 6)
@@ -85,7 +85,7 @@ def played(driver: "NodeDriver", seed: int) -> list[Any]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_history_is_the_same_with_and_without_units_of_work(
-    kit: "type[Kit]", monkeypatch: pytest.MonkeyPatch, seed: int
+    monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     found = 0
     answer = Shard.steady_response_or_none
@@ -104,7 +104,7 @@ def test_a_history_is_the_same_with_and_without_units_of_work(
 
 
 def test_a_steady_heartbeat_is_no_step_of_its_shard(
-    driver: "NodeDriver", monkeypatch: pytest.MonkeyPatch
+    driver: NodeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver.create("t", 3)
     epoch = settled(driver)
@@ -113,9 +113,9 @@ def test_a_steady_heartbeat_is_no_step_of_its_shard(
 
 
 def test_a_steady_heartbeat_passes_the_gate_of_a_broker_with_acls(
-    kit: "type[Kit]", monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    driver = guarded(kit, may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "t"))
+    driver = guarded(Kit, may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "t"))
     driver.create("t", 3)
     driver.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
     epoch = as_bob(driver, join("g")).member_epoch
@@ -125,7 +125,7 @@ def test_a_steady_heartbeat_passes_the_gate_of_a_broker_with_acls(
     assert as_bob(driver, beat("g", "m", epoch)).error_code == Code.GROUP_AUTHORIZATION_FAILED
 
 
-def test_a_steady_heartbeat_waits_for_what_its_shard_has_written(driver: "NodeDriver") -> None:
+def test_a_steady_heartbeat_waits_for_what_its_shard_has_written(driver: NodeDriver) -> None:
     driver.create("t", 3)
     epoch = settled(driver)
     driver.ask(commit("g", 7, "m", epoch), 9)
@@ -135,7 +135,7 @@ def test_a_steady_heartbeat_waits_for_what_its_shard_has_written(driver: "NodeDr
     assert driver.answers[ticket].error_code == Code.NONE
 
 
-def test_a_session_lasts_from_the_last_steady_heartbeat(driver: "NodeDriver") -> None:
+def test_a_session_lasts_from_the_last_steady_heartbeat(driver: NodeDriver) -> None:
     driver.create("t", 3)
     epoch = settled(driver)
     for _ in range(3):
@@ -146,7 +146,7 @@ def test_a_session_lasts_from_the_last_steady_heartbeat(driver: "NodeDriver") ->
 
 
 def test_a_defect_in_a_steady_heartbeat_fails_it_alone(
-    driver: "NodeDriver", monkeypatch: pytest.MonkeyPatch
+    driver: NodeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver.create("t", 3)
     epochs = {name: settled(driver, name) for name in ("g", "h", "i")}
@@ -170,7 +170,7 @@ def test_a_defect_in_a_steady_heartbeat_fails_it_alone(
     ]
 
 
-def test_a_shard_whose_steady_heartbeat_failed_is_loaded_again(driver: "NodeDriver") -> None:
+def test_a_shard_whose_steady_heartbeat_failed_is_loaded_again(driver: NodeDriver) -> None:
     driver.create("t", 3)
     epoch = settled(driver)
     [(_, damaged)] = driver.node.shards()
@@ -194,7 +194,7 @@ def test_a_heartbeat_before_the_log_is_read_takes_a_step_which_refuses_it() -> N
 
 
 def test_a_steady_heartbeat_that_emits_something_is_a_defect(
-    driver: "NodeDriver", monkeypatch: pytest.MonkeyPatch
+    driver: NodeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver.create("t", 3)
     epoch = settled(driver)

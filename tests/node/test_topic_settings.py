@@ -37,8 +37,8 @@ def test_every_setting_has_a_fate() -> None:
 
 
 def source_or_none(file: str, function: str) -> Any:
-    """The text of a function of a test file, its decorators, and whatever of the file it names;
-    None if there is none.
+    """The text of a function of a test file, its decorators, and whatever of the file it names,
+    scripts too; None if there is none.
     """
     text = (TESTS / file).read_text()
     nodes = ast.parse(text).body
@@ -59,9 +59,11 @@ def source_or_none(file: str, function: str) -> Any:
         added = [node for node in nodes if node not in definitions and names & bound_by(node)]
         definitions += added
     lines = text.split("\n")
-    return "\n".join(
+    source = "\n".join(
         line for node in definitions for line in lines[node.lineno - 1 : node.end_lineno]
     )
+    scripts = (TESTS / file).parent.glob("*/*.txt")
+    return source + "".join(each.read_text() for each in scripts if f'"{each.name}"' in source)
 
 
 def bound_by(node: ast.stmt) -> set[str]:

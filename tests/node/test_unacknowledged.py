@@ -1,26 +1,21 @@
 """Produce without acknowledgement (acks 0): who is refused loses the connection."""
 
-from typing import TYPE_CHECKING
-
 from apportion.machine import CloseConnection
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.node import kit
+from tests.node.kit import NodeDriver
 from tests.node.test_produce import VERSION, values_in
 
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
 
-
-def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
+def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
     assert driver.answers[ticket] is None
     driver.flush()
-    assert values_in(driver, kit) == [(0, b"a")]
+    assert values_in(driver) == [(0, b"a")]
 
 
-def test_with_acks_0_a_refusal_ends_the_connection(driver: "NodeDriver", kit: "type[Kit]") -> None:
+def test_with_acks_0_a_refusal_ends_the_connection(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.produce("no-topic", kit.batch(b"a"), acks=0), VERSION)
     assert driver.answers[ticket] == CloseConnection(
@@ -39,4 +34,4 @@ def test_with_acks_0_a_refusal_ends_the_connection(driver: "NodeDriver", kit: "t
         "its Produce with acks=0 is refused, for t-99: UNKNOWN_TOPIC_OR_PARTITION"
     )
     driver.flush()
-    assert values_in(driver, kit) == [(0, b"a")]
+    assert values_in(driver) == [(0, b"a")]

@@ -2,7 +2,7 @@
 what is stored.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crc32c import crc32c
 
@@ -18,10 +18,8 @@ from apportion.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from apportion.wire.messages.produce import PartitionProduceResponse, ProduceRequest
-
-if TYPE_CHECKING:
-    from tests.node.conftest import Kit, NodeDriver
-
+from tests.node import kit
+from tests.node.kit import NodeDriver
 
 VERSION = 12
 LATEST, EARLIEST, YOUNGEST = -1, -2, -3
@@ -51,7 +49,7 @@ def produced(
 
 
 def stored(
-    driver: "NodeDriver", kit: "type[Kit]", topic: str = "t", offset: int = 0
+    driver: NodeDriver, topic: str = "t", offset: int = 0
 ) -> list[tuple[BatchHeader, list[Record]]]:
     """Every batch that a client reads from `offset` on: its header and its records."""
     partition = driver.call(kit.fetch(topic, offset), VERSION).responses[0].partitions[0]

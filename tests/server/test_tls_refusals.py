@@ -39,18 +39,17 @@ ALICE = AUTHORITY.issue("alice")
 SECRET = "sesame"
 
 
-def plain(server: WatchedServer) -> bool:
-    with Peer(address(server)) as peer:
-        peer.ask(ApiVersionsRequest(), 0)
-        peer.socket.recv(100)  # the alert
-        return peer.is_closed()
+def sending(sent: bytes) -> Callable[[WatchedServer], bytes]:
+    """A client that sends these bytes; it returns what it is sent before the connection ends."""
 
+    def script(server: WatchedServer) -> bytes:
+        with Peer(address(server)) as peer:
+            peer.send(sent)
+            alert = peer.socket.recv(100)
+            assert peer.is_closed()
+            return alert
 
-def http(server: WatchedServer) -> bool:
-    with Peer(address(server)) as peer:
-        peer.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        peer.socket.recv(100)
-        return peer.is_closed()
+    return script
 
 
 def refusing(context: Callable[[Path], ssl.SSLContext]) -> Callable[[WatchedServer], str]:
@@ -86,6 +85,8 @@ NO_TLS = (
     "it speaks no TLS, as the listener SSL does: its client wants security.protocol SSL or "
     "SASL_SSL, or another listener"
 )
+NO_TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x46"
+"""A fatal alert of TLS 1.2: protocol_version."""
 NO_CERTIFICATE = "it has no client certificate, and ssl.client.auth of the listener SSL is required"
 UNKNOWN_CA = (
     "its client certificate is of no CA that the listener trusts (ssl.truststore.location): unable "
@@ -97,8 +98,8 @@ UNKNOWN_CA = (
 @pytest.mark.parametrize(
     ("settings", "script", "seen", "line"),
     [
-        (TLS, plain, True, NO_TLS),
-        (TLS, http, True, NO_TLS),
+        (TLS, sending(encode_request(ApiVersionsRequest(), 0, 1, "test")), NO_TLS_ALERT, NO_TLS),
+        (TLS, sending(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), NO_TLS_ALERT, NO_TLS),
         (
             MUTUAL,
             refusing(lambda _: client_context(version="TLSv1_2")),
@@ -151,18 +152,6 @@ def test_a_client_that_does_not_get_in_is_told_why_and_so_is_the_log(
     caplog.set_level(logging.WARNING, logger="apportion.server")
     assert with_server(tmp_path / "data", settings, script, loop) == seen
     assert closings(caplog.records) == [line]
-
-
-def test_a_client_without_tls_sees_by_an_alert_that_the_listener_has_it(
-    tmp_path: Path,
-) -> None:
-    def script(server: WatchedServer) -> bytes:
-        with Peer(address(server)) as peer:
-            peer.ask(ApiVersionsRequest(), 0)
-            return peer.socket.recv(100)
-
-    # A fatal alert of TLS 1.2: protocol_version.
-    assert with_server(tmp_path, TLS, script) == b"\x15\x03\x03\x00\x02\x02\x46"
 
 
 def test_tls_at_a_plain_listener_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -254,29 +243,12 @@ def test_a_connection_that_is_one_too_many_does_not_stay_for_an_alert(tmp_path: 
             "file or directory.",
         ),
         (
-            {
-                "ssl.keystore.certificate.chain": BROKER.chain_pem(),
-                "ssl.keystore.key": ALICE.key_pem(),
-            },
-            "ssl.keystore.certificate.chain: the PEM text has a key that does not belong to the "
-            "PEM text.",
-        ),
-        (
-            {
-                "ssl.keystore.certificate.chain": BROKER.chain_pem(),
-                "ssl.keystore.key": BROKER.key_pem(SECRET),
-                "ssl.key.password": "another",
-            },
+            TLS | {"ssl.keystore.key": BROKER.key_pem(SECRET), "ssl.key.password": "another"},
             "ssl.keystore.certificate.chain: the key of the PEM text cannot be read: see that "
             "ssl.key.password is right.",
         ),
         (
-            {
-                "ssl.keystore.certificate.chain": BROKER.chain_pem(),
-                "ssl.keystore.key": BROKER.key_pem(),
-                "ssl.client.auth": "required",
-                "ssl.truststore.location": "no.pem",
-            },
+            TLS | {"ssl.client.auth": "required", "ssl.truststore.location": "no.pem"},
             "ssl.truststore.location: the file 'no.pem' cannot be read: No such file or directory.",
         ),
     ],
@@ -354,10 +326,7 @@ def resident_bytes() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory from /proc")
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_handshake_that_is_not_over_holds_less_than_half_a_megabyte(
-    tmp_path: Path, loop: str
-) -> None:
+def test_a_handshake_that_is_not_over_holds_less_than_half_a_megabyte(tmp_path: Path) -> None:
     largest = client_hello(131_000, 130_000)
 
     def begin(server: WatchedServer, count: int, undo: ExitStack) -> int:
@@ -373,19 +342,13 @@ def test_a_handshake_that_is_not_over_holds_less_than_half_a_megabyte(
             before = begin(server, 10, undo)
             return (begin(server, 50, undo) - before) / 50
 
-    assert with_server(tmp_path, TLS, script, loop) < 1 << 19
+    assert with_server(tmp_path, TLS, script) < 1 << 19
 
 
 def test_a_client_hello_that_is_longer_than_any_is_refused_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def script(server: WatchedServer) -> bool:
-        with Peer(address(server)) as peer:
-            peer.send(client_hello(200_000, 1_000))
-            peer.socket.recv(100)  # the alert
-            return peer.is_closed()
-
-    assert with_server(tmp_path, TLS, script)
+    with_server(tmp_path, TLS, sending(client_hello(200_000, 1_000)))
     assert closings(caplog.records) == [
         "its TLS handshake failed: OpenSSL says EXCESSIVE_MESSAGE_SIZE"
     ]

@@ -3,12 +3,9 @@
 import asyncio
 import base64
 import functools
-import http.server
 import json
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +24,7 @@ from apportion.security.oauthbearer import (
 from apportion.server import jwt_checks
 from apportion.server.token_checks import checker_of
 from tests.server.planted import plant
+from tests.web_server import WebServer, web_server
 
 NOW = int(time.time())
 ENDS = NOW + 3_600
@@ -74,29 +72,64 @@ def keys(tmp_path: Path) -> str:
     return key_file(tmp_path, public(rsa_key(), kid="k1"), public(ec_key(), kid="k2", use="sig"))
 
 
-def test_a_token_of_a_known_key_is_its_users(keys: str) -> None:
-    assert verdict(signed(rsa_key()), keys_url=keys) == ACCEPTED
-    assert verdict(signed(rsa_key(), "PS256"), keys_url=keys) == ACCEPTED
-    assert verdict(signed(ec_key(), "ES256", "k2"), keys_url=keys) == ACCEPTED
+UNKNOWN_KEY = "the token is signed by a key that its issuer does not have"
+WRONG_KIND = "the token has a signature of a kind that is not accepted"
+WRONG_SIGNATURE = "the token's signature is not that of its key"
+FOR_KAFKA: dict[str, Any] = {"audiences": ("a", "kafka"), "issuer": "us"}
 
 
-def test_a_token_of_the_right_issuer_for_the_right_audience_is_good(keys: str) -> None:
-    rules: dict[str, Any] = {"keys_url": keys, "audiences": ("a", "kafka"), "issuer": "us"}
-    assert verdict(signed(rsa_key()), **rules) == ACCEPTED
-    assert verdict(signed(rsa_key(), aud=["x", "a"]), **rules) == ACCEPTED
-    other = verdict(signed(rsa_key(), aud="x"), **rules)
-    assert other == TokenRejected("the token is not for this audience")
-    other = verdict(signed(rsa_key(), iss="them"), **rules)
-    assert other == TokenRejected("the token is of another issuer")
+def with_other_claims() -> str:
+    """A token whose claims were exchanged behind its signature."""
+    head, _, signature = signed(rsa_key()).split(".")
+    return f"{head}.{signed(rsa_key(), sub='root').split('.')[1]}.{signature}"
 
 
-def test_a_user_may_stand_in_another_claim(keys: str) -> None:
-    token = signed(rsa_key(), sub=None, client="bob")
-    rules = {"keys_url": keys, "name_claim": "client"}
-    assert verdict(token, **rules) == TokenAccepted("bob", ENDS * 1000)
-    assert verdict(token, keys_url=keys) == TokenRejected(
-        "the token has no user in the claim 'sub'"
-    )
+TOKENS: dict[str, tuple[Callable[[], str], dict[str, Any], str]] = {
+    "RSA": (lambda: signed(rsa_key()), {}, "alice"),
+    "PS256": (lambda: signed(rsa_key(), "PS256"), {}, "alice"),
+    "EC": (lambda: signed(ec_key(), "ES256", "k2"), {}, "alice"),
+    "for us": (lambda: signed(rsa_key()), FOR_KAFKA, "alice"),
+    "for several": (lambda: signed(rsa_key(), aud=["x", "a"]), FOR_KAFKA, "alice"),
+    "for others": (
+        *(lambda: signed(rsa_key(), aud="x"), FOR_KAFKA),
+        "the token is not for this audience",
+    ),
+    "of another": (
+        *(lambda: signed(rsa_key(), iss="them"), FOR_KAFKA),
+        "the token is of another issuer",
+    ),
+    "another claim": (
+        *(lambda: signed(rsa_key(), sub=None, client="bob"), {"name_claim": "client"}),
+        "bob",
+    ),
+    "no user": (
+        lambda: signed(rsa_key(), sub=None),
+        {},
+        "the token has no user in the claim 'sub'",
+    ),
+    "unknown key": (lambda: signed(rsa_key(), key_id="k9"), {}, UNKNOWN_KEY),
+    "no key": (lambda: signed(rsa_key(), key_id=None), {}, UNKNOWN_KEY),
+    "forged": (lambda: signed(rsa.generate_private_key(65_537, 2048)), {}, WRONG_SIGNATURE),
+    "other claims": (with_other_claims, {}, WRONG_SIGNATURE),
+    "no signature": (
+        lambda: jwt.encode(CLAIMS, None, "none", {"kid": "k1"}),  # type: ignore[arg-type]
+        *({}, WRONG_KIND),
+    ),
+    # The public key is known to everybody, so a MAC by it shows nothing.
+    "a MAC": (
+        lambda: jwt.encode(CLAIMS, "a public key, said to be a secret", "HS256", {"kid": "k1"}),
+        *({}, WRONG_KIND),
+    ),
+}
+
+
+@pytest.mark.parametrize(("token", "rules", "expected"), TOKENS.values(), ids=TOKENS)
+def test_a_token_is_its_users_by_a_known_key_and_the_rules(
+    keys: str, token: Callable[[], str], rules: dict[str, Any], expected: str
+) -> None:
+    found = verdict(token(), keys_url=keys, **rules)
+    is_user = expected in ("alice", "bob")
+    assert found == (TokenAccepted(expected, ENDS * 1000) if is_user else TokenRejected(expected))
 
 
 @pytest.mark.parametrize(
@@ -138,38 +171,12 @@ def test_clocks_may_differ_a_little(keys: str) -> None:
     assert late == TokenRejected("the token is over")
 
 
-def test_a_signature_that_is_not_the_issuers_is_refused(keys: str) -> None:
-    forged = signed(rsa.generate_private_key(65_537, 2048))
-    wrong = TokenRejected("the token's signature is not that of its key")
-    assert verdict(forged, keys_url=keys) == wrong
-    head, _, signature = signed(rsa_key()).split(".")
-    other_body = signed(rsa_key(), sub="root").split(".")[1]
-    assert verdict(f"{head}.{other_body}.{signature}", keys_url=keys) == wrong
-
-
-def test_a_token_without_a_signature_or_by_a_shared_secret_is_refused(keys: str) -> None:
-    kind = TokenRejected("the token has a signature of a kind that is not accepted")
-    unsigned = jwt.encode(CLAIMS, None, "none", {"kid": "k1"})  # type: ignore[arg-type]
-    assert verdict(unsigned, keys_url=keys) == kind
-    # The public key is known to everybody, so a MAC by it shows nothing.
-    shared = jwt.encode(CLAIMS, "a public key, said to be a secret", "HS256", {"kid": "k1"})
-    assert verdict(shared, keys_url=keys) == kind
-
-
-def test_a_key_signs_as_its_set_says(tmp_path: Path) -> None:
+def test_a_key_signs_as_its_set_says_and_a_token_that_names_none_is_of_the_only_one(
+    tmp_path: Path,
+) -> None:
     url = key_file(tmp_path, public(rsa_key(), kid="k1", alg="RS256"))
-    assert verdict(signed(rsa_key()), keys_url=url) == ACCEPTED
-    assert verdict(signed(rsa_key(), "RS512"), keys_url=url) == TokenRejected(
-        "the token has a signature of a kind that is not accepted"
-    )
-
-
-def test_a_token_that_names_no_key_is_of_the_only_one(tmp_path: Path, keys: str) -> None:
-    unknown = TokenRejected("the token is signed by a key that its issuer does not have")
-    assert verdict(signed(rsa_key(), key_id=None), keys_url=keys) == unknown
-    assert verdict(signed(rsa_key(), key_id="k9"), keys_url=keys) == unknown
-    url = key_file(tmp_path, public(rsa_key(), kid="k1"))
     assert verdict(signed(rsa_key(), key_id=None), keys_url=url) == ACCEPTED
+    assert verdict(signed(rsa_key(), "RS512"), keys_url=url) == TokenRejected(WRONG_KIND)
 
 
 def test_a_set_may_have_keys_for_others(tmp_path: Path) -> None:
@@ -206,93 +213,67 @@ def test_a_file_without_keys_is_told_at_the_start(
     assert str(refused.value) == f"sasl.oauthbearer.jwks.endpoint.url: {path.as_uri()} {why}."
 
 
-class Issuer(http.server.BaseHTTPRequestHandler):
-    """A server of keys: what it answers, and how often it was asked."""
-
-    answer = (200, b"")
-    asked = 0
-
-    def do_GET(self) -> None:
-        type(self).asked += 1
-        status, body = type(self).answer
-        self.send_response(status)
-        if status == 302:
-            self.send_header("Location", body.decode())
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_arguments: Any) -> None:
-        pass
+def answer(*keys: dict[str, Any]) -> bytes:
+    return json.dumps({"keys": keys}).encode()
 
 
-@contextmanager
-def issuer() -> Iterator[tuple[str, type[Issuer]]]:
-    handler = type("OneIssuer", (Issuer,), {})
-    with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/keys?secret=s", handler
-        finally:
-            server.shutdown()
-            thread.join()
+def k1() -> dict[str, Any]:
+    return public(rsa_key(), kid="k1")
+
+
+def checked(check: Any, token: str) -> TokenVerdict:
+    found: TokenVerdict = check(TokenCheck(token, {}))
+    return found
+
+
+def no_keys(server: WebServer, status: int) -> TokenRejected:
+    return TokenRejected(f"{server.address}/keys gives no keys: HTTP status {status}")
+
+
+def rules(server: WebServer, **facts: Any) -> JwtRules:
+    return JwtRules(f"{server.address}/keys?secret=s", **facts)
 
 
 def test_keys_are_fetched_once_and_for_a_new_one_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jwt_checks, "BETWEEN_FETCHES_S", 0.0)
-    with issuer() as (url, server):
-        server.answer = (200, json.dumps({"keys": [public(rsa_key(), kid="k1")]}).encode())
-        check = checker_of(JwtRules(url))
-        for _ in range(3):
-            assert check(TokenCheck(signed(rsa_key()), {})) == ACCEPTED
-        assert server.asked == 1
-        both = [public(rsa_key(), kid="k1"), public(ec_key(), kid="k2")]
-        server.answer = (200, json.dumps({"keys": both}).encode())
-        assert check(TokenCheck(signed(ec_key(), "ES256", "k2"), {})) == ACCEPTED
-        assert server.asked == 2
+    with web_server(200, answer(k1())) as server:
+        check = checker_of(rules(server))
+        assert [checked(check, signed(rsa_key())) for _ in range(3)] == [ACCEPTED] * 3
+        assert len(server.requests) == 1
+        server.body = answer(k1(), public(ec_key(), kid="k2"))
+        assert checked(check, signed(ec_key(), "ES256", "k2")) == ACCEPTED
+        assert len(server.requests) == 2
 
 
 def test_unknown_keys_do_not_make_the_broker_ask_each_time() -> None:
-    with issuer() as (url, server):
-        server.answer = (200, json.dumps({"keys": [public(rsa_key(), kid="k1")]}).encode())
-        check = checker_of(JwtRules(url))
+    with web_server(200, answer(k1())) as server:
+        check = checker_of(rules(server))
         for number in range(5):
-            check(TokenCheck(signed(rsa_key(), key_id=f"x{number}"), {}))
-        assert server.asked == 1
+            checked(check, signed(rsa_key(), key_id=f"x{number}"))
+        assert len(server.requests) == 1
 
 
 def test_an_issuer_that_is_away_keeps_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jwt_checks, "BETWEEN_FETCHES_S", 0.0)
-    with issuer() as (url, server):
-        server.answer = (200, json.dumps({"keys": [public(rsa_key(), kid="k1")]}).encode())
-        check = checker_of(JwtRules(url, refresh_ms=0))
-        assert check(TokenCheck(signed(rsa_key()), {})) == ACCEPTED
-        server.answer = (503, b"")
-        assert check(TokenCheck(signed(rsa_key()), {})) == ACCEPTED
-        assert server.asked == 2
-        address = url.partition("?")[0]
-        assert check(TokenCheck(signed(rsa_key(), key_id="x"), {})) == TokenRejected(
-            f"{address} gives no keys: HTTP status 503"
-        )
+    with web_server(200, answer(k1())) as server:
+        check = checker_of(rules(server, refresh_ms=0))
+        assert checked(check, signed(rsa_key())) == ACCEPTED
+        server.status, server.body = 503, b""
+        assert checked(check, signed(rsa_key())) == ACCEPTED
+        assert len(server.requests) == 2
+        assert checked(check, signed(rsa_key(), key_id="x")) == no_keys(server, 503)
 
 
 def test_an_issuer_without_keys_is_named_until_it_is_asked_again() -> None:
-    with issuer() as (url, server):
-        server.answer = (503, b"")
-        check = checker_of(JwtRules(url))
-        why = f"{url.partition('?')[0]} gives no keys: HTTP status 503"
-        for _ in range(3):
-            assert check(TokenCheck(signed(rsa_key()), {})) == TokenRejected(why)
-        assert server.asked == 1
+    with web_server(503, b"") as server:
+        check = checker_of(rules(server))
+        assert [checked(check, signed(rsa_key())) for _ in range(3)] == [no_keys(server, 503)] * 3
+        assert len(server.requests) == 1
 
 
 def test_keys_come_from_the_server_that_was_named_alone(keys: str) -> None:
-    with issuer() as (url, server):
-        server.answer = (302, keys.encode())
-        address = url.partition("?")[0]
-        assert verdict(signed(rsa_key()), keys_url=url) == TokenRejected(
-            f"{address} gives no keys: HTTP status 302"
-        )
+    with web_server(302, keys.encode()) as server:
+        assert checked(checker_of(rules(server)), signed(rsa_key())) == no_keys(server, 302)
 
 
 def test_a_function_looks_at_tokens(monkeypatch: pytest.MonkeyPatch) -> None:

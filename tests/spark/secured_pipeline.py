@@ -9,29 +9,23 @@ from tests.spark.harness import Pipeline
 
 
 @contextmanager
-def secured_broker(security: BrokerSecurity) -> Iterator[EmbeddedBroker]:
-    """A broker with short sessions."""
+def pipeline_of_alice(
+    security: BrokerSecurity, directory: Path, name: str, partitions: int
+) -> Iterator[tuple[EmbeddedBroker, Pipeline]]:
+    """Its queries are alice's, and its other clients the admin's; sessions are short."""
     with EmbeddedBroker(
         security=security,
         group_consumer_session_timeout_ms=6_000,
         group_consumer_heartbeat_interval_ms=500,
     ) as broker:
-        yield broker
-
-
-@contextmanager
-def pipeline_of_alice(
-    broker: EmbeddedBroker, directory: Path, name: str, partitions: int
-) -> Iterator[Pipeline]:
-    """Its queries are alice's, and its other clients the admin's."""
-    properties = broker.client_properties("alice")
-    pipeline = Pipeline(
-        directory,
-        broker.bootstrap,
-        name,
-        partitions,
-        source={f"kafka.{name}": value for name, value in properties.items()},
-        client=broker.client_options("admin"),
-    )
-    yield pipeline
-    pipeline.close()
+        properties = broker.client_properties("alice")
+        pipeline = Pipeline(
+            directory,
+            broker.bootstrap,
+            name,
+            partitions,
+            source={f"kafka.{name}": value for name, value in properties.items()},
+            client=broker.client_options("admin"),
+        )
+        yield broker, pipeline
+        pipeline.close()

@@ -14,7 +14,7 @@ from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.security.acls import AclFilter
 from tests.node.acl_requests import acl, creating
 from tests.spark.harness import Pipeline, until
-from tests.spark.secured_pipeline import pipeline_of_alice, secured_broker
+from tests.spark.secured_pipeline import pipeline_of_alice
 
 NAME = "lost-acls"
 OF_TOPIC = acl(f"{NAME}-topic")
@@ -22,7 +22,7 @@ OF_GROUP = acl(f"{NAME}-group", resource_type=ResourceType.GROUP)
 
 
 @pytest.fixture
-def broker() -> Iterator[EmbeddedBroker]:
+def secured(tmp_path: Path) -> Iterator[tuple[EmbeddedBroker, Pipeline]]:
     security = BrokerSecurity(
         protocol="SASL_PLAINTEXT",
         users={"admin": "a", "alice": "b"},
@@ -30,26 +30,16 @@ def broker() -> Iterator[EmbeddedBroker]:
         super_users=["User:admin"],
         acls=(OF_TOPIC, OF_GROUP),
     )
-    with secured_broker(security) as running:
-        yield running
-
-
-@pytest.fixture
-def pipeline(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Pipeline]:
-    with pipeline_of_alice(broker, tmp_path, NAME, 2) as made:
+    with pipeline_of_alice(security, tmp_path, NAME, 2) as made:
         yield made
 
 
-@pytest.fixture
-def admin(broker: EmbeddedBroker) -> Iterator[Cluster]:
-    cluster = Cluster(broker.bootstrap, security=client_security(broker.client_options("admin")))
-    yield cluster
-    cluster.close()
-
-
 def test_a_query_waits_for_its_topic_and_ends_without_its_group(
-    admin: Cluster, pipeline: Pipeline, tmp_path: Path
+    secured: tuple[EmbeddedBroker, Pipeline], tmp_path: Path
 ) -> None:
+    broker, pipeline = secured
+    admin = Cluster(broker.bootstrap, security=client_security(broker.client_options("admin")))
+
     def take_away(binding: AclBinding) -> None:
         admin.run(send_until_accepted(DeleteAclsQuery((AclFilter(*binding),))))
 
@@ -77,3 +67,4 @@ def test_a_query_waits_for_its_topic_and_ends_without_its_group(
         f"principal has no permission for READ on the group '{NAME}-group'; "
     ) in log()
     assert pipeline.rows() == pipeline.expected()
+    admin.close()

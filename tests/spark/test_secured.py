@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from apportion.broker import BrokerSecurity, EmbeddedBroker, ResourceType
+from apportion.broker import BrokerSecurity, ResourceType
 from tests.node.acl_requests import acl
 from tests.spark.harness import Pipeline
 from tests.spark.secrets import executors, files_with, processes_with, settings
-from tests.spark.secured_pipeline import pipeline_of_alice, secured_broker
+from tests.spark.secured_pipeline import pipeline_of_alice
 
 __all__ = ["settings"]
 
@@ -22,19 +22,13 @@ NEEDED = (acl(f"{NAME}-topic"), acl(f"{NAME}-group", resource_type=ResourceType.
 
 
 @pytest.fixture
-def broker() -> Iterator[EmbeddedBroker]:
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
     security = BrokerSecurity(
         users={"admin": "a-password-of-the-admin", "alice": PASSWORD},
         super_users=["User:admin"],
         acls=NEEDED,
     )
-    with secured_broker(security) as running:
-        yield running
-
-
-@pytest.fixture
-def pipeline(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Pipeline]:
-    with pipeline_of_alice(broker, tmp_path, NAME, 4) as made:
+    with pipeline_of_alice(security, tmp_path, NAME, 4) as (_, made):
         yield made
 
 

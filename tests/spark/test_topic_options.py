@@ -1,12 +1,7 @@
 """The options of a write to a topic: defaults, what goes to librdkafka, and what is refused."""
 
-import pickle
-
-import pytest
-
-from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
+from apportion.security.client_security import PLAINTEXT
 from apportion.spark.options.topic_write import TopicWriterOptions
-from apportion.spark.options.values import OptionError
 
 GOOD = {"kafka.bootstrap.servers": "h:9092"}
 DEFAULTS: dict[str, str | int] = {
@@ -24,12 +19,6 @@ DEFAULTS: dict[str, str | int] = {
     "connections.max.idle.ms": 540_000,
     "queue.buffering.max.kbytes": 32_768,
 }
-
-
-def refusal(**options: str) -> str:
-    with pytest.raises(OptionError) as refused:
-        TopicWriterOptions.parse({**GOOD, **options})
-    return str(refused.value)
 
 
 def test_the_brokers_alone_are_enough() -> None:
@@ -89,126 +78,3 @@ def test_settings_of_kafkas_producer_go_to_librdkafka() -> None:
         "connections.max.idle.ms": 0,
         "queue.buffering.max.kbytes": 1_954,  # no less than the bytes
     }
-
-
-def test_a_writers_login_goes_to_executors_and_into_no_repr() -> None:
-    options = TopicWriterOptions.parse(
-        {
-            **GOOD,
-            "kafka.security.protocol": "SASL_PLAINTEXT",
-            "kafka.sasl.mechanism": "PLAIN",
-            "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule "
-            'required username="alice" password="a-secret";',
-        }
-    )
-    assert options.security == ClientSecurity(login=PasswordLogin("PLAIN", "alice", "a-secret"))
-    assert pickle.loads(pickle.dumps(options)) == options
-    assert "a-secret" not in repr(options)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            {"kafka.bootstrap.servers": " "},
-            "option kafka.bootstrap.servers is missing: give the brokers as host:port with commas "
-            'between, as in .option("kafka.bootstrap.servers", "...").',
-        ),
-        (
-            {"kafka.bootstrap.servers": "h"},
-            "option kafka.bootstrap.servers: bootstrap server 'h' is not host:port; write each "
-            "broker as host:port.",
-        ),
-        ({"topic": " "}, "option topic is empty: give a name, or leave it out."),
-        (
-            {"kafka.acks": "1"},
-            "option kafka.acks is '1': give all or -1: with less, a record could be lost after it "
-            "was taken for written.",
-        ),
-        (
-            {"kafka.enable.idempotence": "false"},
-            "option kafka.enable.idempotence is 'false': give true: without it, a request that is "
-            "sent again could write twice, or in another order.",
-        ),
-        (
-            {"kafka.compression.type": "brotli"},
-            "option kafka.compression.type is 'brotli': give none or gzip or snappy or lz4 or "
-            "zstd.",
-        ),
-        (
-            {"kafka.compression.gzip.level": "3"},
-            "option kafka.compression.gzip.level says nothing while kafka.compression.type is "
-            "none: drop it.",
-        ),
-        (
-            {"kafka.linger.ms": "soon"},
-            "option kafka.linger.ms is 'soon': give a whole number from 0 to 900000.",
-        ),
-        (
-            {"kafka.max.in.flight.requests.per.connection": "6"},
-            "option kafka.max.in.flight.requests.per.connection is '6': give a whole number from "
-            "1 to 5.",
-        ),
-        (
-            {"kafka.buffer.memory": "1000000"},
-            "option kafka.max.request.size is 1048576, more than kafka.buffer.memory, which is "
-            "1000000: lower the one or raise the other.",
-        ),
-        (
-            {"kafka.transactional.id": "x"},
-            "option kafka.transactional.id cannot be used: writes are not "
-            "transactional: they are at least once; drop the option.",
-        ),
-        (
-            {"kafka.partitioner.class": "x"},
-            "option kafka.partitioner.class cannot be used: records with a key go "
-            "where Kafka's own partitioner puts them; give a column partition to put them "
-            "elsewhere.",
-        ),
-        (
-            {"path": "flights"},
-            "option path cannot be used: a topic is no path; give its name as option topic.",
-        ),
-        (
-            {"startingoffsets": "x"},
-            "option startingOffsets cannot be used: it is for reading; drop the option.",
-        ),
-        (
-            {"kafka.fetch.min.bytes": "1"},
-            "option kafka.fetch.min.bytes cannot be used: it is for reading; drop the option.",
-        ),
-        (
-            {"kafka.group.id": "x"},
-            "option kafka.group.id cannot be used: it is for reading; drop the option.",
-        ),
-        (
-            {"kafka.lingerms": "5"},
-            "option kafka.lingerms is unknown (Spark hands names over in lower case): did you mean "
-            "kafka.linger.ms?",
-        ),
-        (
-            {"kafka.ssl.keystore.locations": "x"},
-            "option kafka.ssl.keystore.locations is not known: did you mean "
-            "kafka.ssl.keystore.location?",
-        ),
-        (
-            {"kafka.security.protocol": "SSL", "kafka.ssl.enabled.protocols": "TLSv1.3"},
-            "option kafka.ssl.enabled.protocols cannot be used for writing: librdkafka offers "
-            "TLSv1.2 and TLSv1.3; drop the option.",
-        ),
-    ],
-)
-def test_a_wrong_option_of_a_write_is_refused(options: dict[str, str], said: str) -> None:
-    assert refusal(**options) == said
-
-
-def test_a_wrong_login_of_a_write_is_refused_without_its_text() -> None:
-    said = refusal(
-        **{
-            "kafka.security.protocol": "SASL_PLAINTEXT",
-            "kafka.sasl.mechanism": "PLAIN",
-            "kafka.sasl.jaas.config": "a-secret",
-        }
-    )
-    assert said.startswith("option kafka.sasl.jaas.config ")
-    assert "a-secret" not in said
