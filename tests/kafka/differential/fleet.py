@@ -61,9 +61,8 @@ def check(seeds: Sequence[int], play: Callable[[int, str], Played]) -> None:
 def check_found(guard: str, play: Callable[[int, str], Played]) -> None:
     """The brokers disagree about the script of the seed that is known for this guard."""
     known = dict(line.split() for line in FOUND.read_text().splitlines())
-    seeds: Iterable[int] = [int(known.get(guard, 0))]
-    if "APPORTION_DIFFERENTIAL_SEARCH" in os.environ:
-        seeds = count()
+    is_search = guard not in known or "APPORTION_DIFFERENTIAL_SEARCH" in os.environ
+    seeds: Iterable[int] = count() if is_search else [int(known[guard])]
     for seed in seeds:
         played = play(seed, f"{guard}-{time.time_ns()}")
         if played.disagreements:
