@@ -22,8 +22,6 @@ from tests.spark.test_secured_writer import (  # the same scenario, on the `guar
 )
 from tests.spark.test_topic_producer import OF_SEVEN, read, record, refusal
 
-__all__ = ["settings", "test_a_secured_write_leaves_no_password"]
-
 CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 
 
