@@ -14,8 +14,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,20 +37,12 @@ EXPIRING = {
     "log.cleaner.enable": "true",
     "log.cleaner.backoff.ms": "500",
 }
-
-
-@contextmanager
-def _of(settings: dict[str, str], jars: Path, directory: Path) -> Iterator[RealKafka]:
-    with RealKafka(jars, directory, settings) as broker:
-        yield broker
-
-
 KINDS: dict[str, Callable[[Path, Path], AbstractContextManager[RealKafka]]] = {
-    "plain": lambda jars, directory: _of(PLAIN, jars, directory),
+    "plain": lambda jars, directory: RealKafka(jars, directory, PLAIN),
     "secured": secured_kafka,
     # Members that no test revives outlive a slow one.
     "guarded": partial(secured_kafka, group_consumer_max_session_timeout_ms="600000"),
-    "expiring": lambda jars, directory: _of(EXPIRING, jars, directory),
+    "expiring": lambda jars, directory: RealKafka(jars, directory, EXPIRING),
 }
 """plain: sessions of 100 ms are allowed. secured: listeners of every security protocol; one module
 alters its settings. guarded: the same, and one unit deletes all ACLs. expiring: it looks every half

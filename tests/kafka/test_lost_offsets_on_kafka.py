@@ -14,12 +14,6 @@ from tests.spark.test_lost_offsets import (  # the same scenarios, on the `query
     test_skipped_records_that_still_exist_are_read_as_the_error_message_says,
 )
 
-__all__ = [
-    "test_a_partition_new_to_the_table_does_not_begin_at_a_foreign_commit",
-    "test_records_that_are_gone_are_not_gone_back_to",
-    "test_skipped_records_that_still_exist_are_read_as_the_error_message_says",
-]
-
 
 @pytest.fixture
 def query(kafka: RealKafka, tmp_path: Path) -> Iterator[Query]:

@@ -24,13 +24,7 @@ def is_a_tie(seen: Difference) -> bool:
 
 
 NEWER = [row for row in INTENDED if row not in (VOTES, EMPTIED)] + [
-    Intended(
-        "equal votes for assignors",
-        "There the winner depends on the order of a hash table, and each heartbeat of some member "
-        "finds another one, and bumps the epoch.",
-        is_a_tie,
-        ends_script=True,
-    )
+    Intended("equal votes for assignors", is_a_tie, ends_script=True)
 ]
 
 

@@ -13,14 +13,6 @@ from tests.spark.test_observed_queries import (
     test_prometheus_reads_of_two_queries_what_the_group_says_of_them,
 )
 
-__all__ = [
-    "listener",
-    "soon_idle",
-    "spark",
-    "started",
-    "test_prometheus_reads_of_two_queries_what_the_group_says_of_them",
-]
-
 
 @pytest.fixture
 def broker(kafka: RealKafka) -> RealKafka:

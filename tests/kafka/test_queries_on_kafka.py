@@ -31,24 +31,6 @@ from tests.spark.test_stream_options import (
     test_assigned_partitions_reach_the_table_and_are_committed,
 )
 
-__all__ = [
-    "gate",
-    "read",
-    "rows",
-    "source",
-    "spark",
-    "started",
-    "test_a_batch_that_takes_too_long_is_interrupted_and_read_again",
-    "test_a_batch_waits_for_enough_records_and_has_enough_tasks",
-    "test_a_partition_that_does_not_exist_cannot_be_assigned",
-    "test_a_pattern_and_divided_ranges_reach_the_table_each_record_once",
-    "test_a_writer_refuses_a_group_of_another_table_before_the_query_begins",
-    "test_an_application_that_is_told_to_end_finishes_its_batch_commits_and_leaves",
-    "test_assigned_partitions_reach_the_table_and_are_committed",
-    "test_deleted_records_fail_a_batch_read_and_the_error_says_which",
-    "test_the_batch_that_runs_is_finished_and_the_group_knows_of_it",
-]
-
 
 @pytest.fixture
 def clients(kafka: RealKafka) -> Iterator[Cluster]:

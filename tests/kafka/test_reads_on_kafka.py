@@ -26,23 +26,6 @@ from tests.spark.test_reads import (  # the same scenarios, on the `bootstrap` o
     timed,
 )
 
-__all__ = [
-    "clients",
-    "member",
-    "partitions",
-    "stream",
-    "test_a_batch_read_finds_topics_by_a_pattern_and_partitions_by_assign",
-    "test_a_batch_read_has_all_records_or_those_of_its_offsets",
-    "test_a_batch_read_of_times_begins_and_ends_at_the_first_record_of_each",
-    "test_a_group_with_members_takes_no_offsets_of_an_assigned_partition",
-    "test_a_stream_begins_at_a_time_where_its_group_has_no_offset",
-    "test_a_stream_of_a_pattern_reads_what_is_there_before_it_ends",
-    "test_an_assigned_partition_is_read_and_committed_without_a_member",
-    "test_tasks_of_at_most_so_many_offsets_read_the_same",
-    "test_the_range_of_a_group_is_read_without_a_trace_in_it",
-    "timed",
-]
-
 
 @pytest.fixture(scope="module")
 def bootstrap(kafka: RealKafka) -> str:

@@ -15,11 +15,6 @@ from tests.spark.test_takeover import (  # the same scenarios, on the `pipeline`
     test_two_applications_share_a_topic_and_one_is_lost,
 )
 
-__all__ = [
-    "test_killed_after_the_delta_commit_and_before_sparks",
-    "test_two_applications_share_a_topic_and_one_is_lost",
-]
-
 CLASSIC = {
     "kafka.group.protocol": "classic",
     "kafka.session.timeout.ms": "6000",

@@ -22,8 +22,6 @@ from tests.spark.test_secured_writer import (  # the same scenario, on the `guar
 )
 from tests.spark.test_topic_producer import OF_SEVEN, read, record, refusal
 
-__all__ = ["settings", "test_a_secured_write_leaves_no_password"]
-
 CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 
 
@@ -81,8 +79,8 @@ def test_a_key_goes_where_the_console_producer_puts_it(
     cluster.create_topic(theirs, 7)
     cluster.create_topic(ours, 7)
     keys = [*OF_SEVEN, *(f"flight-{number}" for number in range(100, 1_100))]
-    given = ("--bootstrap-server", kafka.bootstrap, "--topic", theirs)
-    given += ("--reader-property", "parse.key=true", "--reader-property", "key.separator=|")
+    given = ["--bootstrap-server", kafka.bootstrap, "--topic", theirs]
+    given += ["--reader-property", "parse.key=true", "--reader-property", "key.separator=|"]
     subprocess.run(
         tool_command(tools, CONSOLE_PRODUCER, *given),
         input="".join(f"{key}|v\n" for key in keys).encode(),

@@ -20,7 +20,7 @@ from tests.kafka.differential.compare import differences
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import MakeTopic
-from tests.kafka.differential.twice_requests import REQUESTS, TWICE, commit, sync
+from tests.kafka.differential.twice_requests import REQUESTS, TEXTS, TWICE
 from tests.kafka.differential.wrong import Case
 from tests.kafka.own_apis import OWN_APIS
 from tests.kafka.test_wrong_requests import shown, unordered
@@ -44,8 +44,11 @@ RIGHT = [
 ]
 """Requests of every API of groups."""
 WRONG = [
-    (Case("commit", 9, lambda twice: commit(twice, "g"), TWICE), Code.UNKNOWN_TOPIC_OR_PARTITION),
-    (Case("sync", 5, lambda twice: sync(twice, ""), TWICE), Code.INVALID_GROUP_ID),
+    (
+        Case("commit", 9, lambda twice: TEXTS["commit"](twice, "g"), TWICE),
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+    ),
+    (Case("sync", 5, lambda twice: TEXTS["sync"](twice, ""), TWICE), Code.INVALID_GROUP_ID),
 ]
 """Requests that a real Kafka refuses before it looks for the group's coordinator."""
 

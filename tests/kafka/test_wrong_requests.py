@@ -61,89 +61,42 @@ def at(field: str, ours: Plain, theirs: Plain) -> Callable[[Difference], bool]:
 
 INTENDED = [
     Intended(
-        "an error message in the response to a refused request",
-        "Kafka leaves many out; here every refusal says why.",
-        at("error_message", True, False),
+        "an error message in the response to a refused request", at("error_message", True, False)
     ),
     Intended(
         "an error message in the response to a successful request",
-        "Kafka's FindCoordinator says that there is no error.",
         lambda seen: (
             seen.step.name.startswith("coordinator") and at("error_message", False, True)(seen)
         ),
     ),
-    Intended(
-        "the log start offset for a refused batch",
-        "Kafka tells it for some refusals and -1 for others; no client reads it.",
-        at("log_start_offset", -1, 0),
-    ),
-    Intended(
-        "the aborted transactions in a failed Fetch",
-        "None or an empty list: nobody reads it there.",
-        at("aborted_transactions", None, {}),
-    ),
+    Intended("the log start offset for a refused batch", at("log_start_offset", -1, 0)),
+    Intended("the aborted transactions in a failed Fetch", at("aborted_transactions", None, {})),
     Intended(
         "the append time of a duplicate batch",
-        "Kafka gives the time of the producer as that of the append.",
         lambda seen: (
             "idempotent" in seen.step.name
             and seen.path[-1] == "log_append_time_ms"
             and seen.ours == -1
         ),
     ),
-    Intended(
-        "bytes behind a batch",
-        "Kafka stores the batch and drops the rest; here they are refused.",
-        of("produce a batch and a byte"),
-    ),
-    Intended(
-        "an unknown compression type",
-        "Kafka fails with UNKNOWN_SERVER_ERROR; here it is INVALID_RECORD.",
-        of("produce an unknown compression"),
-    ),
-    Intended(
-        "a producer id without an epoch",
-        "Kafka stores the batch; here it is INVALID_RECORD.",
-        of("idempotent: no epoch"),
-    ),
-    Intended(
-        "records that are null",
-        "Kafka never answers; here it is INVALID_RECORD.",
-        of("produce null"),
-    ),
-    Intended(
-        "Produce 0-2",
-        "Kafka advertises them and closes the connection; here it is UNSUPPORTED_VERSION.",
-        of("produce in version 2"),
-    ),
-    Intended(
-        "an unknown isolation level",
-        "Kafka fails with UNKNOWN_SERVER_ERROR; here all levels read alike.",
-        of("fetch at an unknown isolation level"),
-    ),
+    Intended("bytes behind a batch", of("produce a batch and a byte")),
+    Intended("an unknown compression type", of("produce an unknown compression")),
+    Intended("a producer id without an epoch", of("idempotent: no epoch")),
+    Intended("records that are null", of("produce null")),
+    Intended("Produce 0-2", of("produce in version 2")),
+    Intended("an unknown isolation level", of("fetch at an unknown isolation level")),
     Intended(
         "transactions",
-        "There are none yet; the code is one at which clients stop at once.",
         of(
             "coordinator of a transaction",
             "producer id for a transaction",
             "create '__transaction_state'",
         ),
     ),
-    Intended(
-        "a topic that a Metadata request creates",
-        "Kafka answers UNKNOWN_TOPIC_OR_PARTITION until the topic is there; here the "
-        "first answer has it.",
-        of("metadata of a topic to be made"),
-    ),
-    Intended(
-        "a subscription that cannot be read",
-        "Some leave a join to Kafka without an answer for ever; here the join is answered.",
-        of("join with words cut short"),
-    ),
+    Intended("a topic that a Metadata request creates", of("metadata of a topic to be made")),
+    Intended("a subscription that cannot be read", of("join with words cut short")),
     Intended(
         "a protocol that a member offers twice",
-        "Kafka loses count, and never answers or chooses another; here it is taken once.",
         lambda seen: (
             seen.step.name == "join with a protocol twice"
             or seen.step.name.startswith(("join 5, twice", "join 9, twice"))
@@ -151,8 +104,6 @@ INTENDED = [
     ),
     Intended(
         "a group that one request describes twice",
-        "Kafka answers as often as it was asked; here a small request cannot ask for any "
-        "amount of answer.",
         lambda seen: (
             seen.step.name.startswith("describe ")
             and seen.path == ("groups",)
@@ -161,7 +112,6 @@ INTENDED = [
     ),
     Intended(
         "a group of which one request lists all offsets twice",
-        "Kafka answers as often as it was asked; here it is told all of them once.",
         lambda seen: (
             "twice in groups" in seen.step.name
             and seen.path == ("groups",)
@@ -170,33 +120,23 @@ INTENDED = [
     ),
     Intended(
         "the end of the records in a Fetch response",
-        "Kafka cuts it where the limit is, amid a batch; here it is whole batches.",
         lambda seen: seen.step.name.startswith("fetch in parts") and seen.path[-1] == "records",
     ),
     Intended(
         "a partition that one Produce request names twice",
-        "Kafka stores its last batch alone, and says nothing of the other; here both are "
-        "stored and answered.",
         lambda seen: seen.step.name.startswith("produce ") and "twice in" in seen.step.name,
     ),
     Intended(
         "ListOffsets for the largest timestamp, after records were deleted",
-        "Kafka may tell of one that is deleted; here of those that can be read.",
         lambda seen: seen.step.name.startswith("offsets at -3 of what"),
     ),
-    Intended(
-        "a setting without effect here",
-        "Kafka takes values that ask for what is not there here; here they are refused.",
-        lambda seen: seen.step.name.startswith(IN_VAIN),
-    ),
+    Intended("a setting without effect here", lambda seen: seen.step.name.startswith(IN_VAIN)),
     Intended(
         "the topic id in the response to CreateTopics with `validate_only`",
-        "Kafka makes one up.",
         at("topic_id", "-", "?"),
     ),
     Intended(
         "a resource that one AlterConfigs request names twice",
-        "Kafka never answers; here it is INVALID_REQUEST.",
         lambda seen: seen.step.name.startswith("replaced configs") and seen.theirs == "no answer",
     ),
 ]

@@ -163,103 +163,49 @@ UNSEEN_THERE: tuple[tuple[str, Any], ...] = (
     ("protocol", ""),
     ("members", {}),
 )
+GENERATION_OF_A_SUCCESSOR = (
+    "the generation when a classic client replaces the last consumer-protocol member during a "
+    "rebalance"
+)
 CLASSIC = [
-    Intended(
-        "the leader after the old one has left",
-        "Kafka takes anybody, in the order of a hash table; here it is the member that "
-        "joined first.",
-        is_election,
-        ends_script=True,
-    ),
-    Intended(
-        "a SyncGroup that waits when its member leaves",
-        "Kafka never answers it; here the member is unknown.",
-        is_forgotten_sync,
-        ends_script=True,
-    ),
+    Intended("the leader after the old one has left", is_election, ends_script=True),
+    Intended("a SyncGroup that waits when its member leaves", is_forgotten_sync, ends_script=True),
 ]
 MIXED = [
     EMPTIED,
     Intended(
         "the epoch when a static classic member comes back with the consumer protocol",
-        "Kafka trusts that the last leader gave everything away; here a target is "
-        "computed if not, or if members wait.",
         is_upgrade_by_successor,
         ends_script=True,
     ),
 ]
 SELDOM = [
-    Intended(
-        "empty simple groups",
-        "A group that a refused commit named, or whose last offset was deleted, stays in "
-        "Kafka's memory; here it is not there.",
-        is_a_group_of_nothing,
-        ends_script=True,
-    ),
-    Intended(
-        "empty simple groups",
-        "Classic members that join such a group are described on Kafka once it has a record: when "
-        "their leader has synced; here at once.",
-        is_unwritten,
-        ends_script=True,
-    ),
+    Intended("empty simple groups", is_a_group_of_nothing, ends_script=True),
+    Intended("empty simple groups", is_unwritten, ends_script=True),
+    Intended("when a classic member of a consumer group is told to join again", is_early_news),
     Intended(
         "when a classic member of a consumer group is told to join again",
-        "Kafka waits until some heartbeat of the consumer protocol has made the target; "
-        "here the epoch is enough.",
-        is_early_news,
-    ),
-    Intended(
-        "when a classic member of a consumer group is told to join again",
-        "Where nobody speaks the consumer protocol, nobody makes a target on Kafka before "
-        "somebody joins.",
         is_no_news,
         ends_script=True,
     ),
     Intended(
         "a classic client that is refused by a consumer group without members",
-        "Kafka forgets the group all the same, and its epochs begin again; here a refusal "
-        "changes nothing.",
         is_beginning_anew,
         ends_script=True,
     ),
     Intended(
         "the assignments that DescribeGroups shows after a downgrade, until the next generation",
-        "Kafka saves the target of each member; here what it may be using.",
         is_saved_by_a_downgrade,
         ends_script=True,
     ),
     Intended(
         "the waiting members of a group that refuses a member because it is full",
-        "On Kafka the others wait for the deadline; here they go on at once, for nobody "
-        "is missing.",
         is_wait_for_nobody,
         ends_script=True,
     ),
-    Intended(
-        "the generation when a classic client replaces the last consumer-protocol "
-        "member during a rebalance",
-        "Kafka answers that join at once with generation 0, which no sync can name; here "
-        "it waits for the next generation.",
-        is_downgrade_by_successor,
-        ends_script=True,
-    ),
-    Intended(
-        "the generation when a classic client replaces the last consumer-protocol "
-        "member during a rebalance",
-        "So two clients of that one instance fence each other in another order: on Kafka "
-        "the first one has to join twice.",
-        is_another_rival,
-        ends_script=True,
-    ),
-    Intended(
-        "the generation when a classic client replaces the last consumer-protocol "
-        "member during a rebalance",
-        "So a group that is full by then has room for whoever joins first; on Kafka for "
-        "the members it has.",
-        is_who_came_first,
-        ends_script=True,
-    ),
+    Intended(GENERATION_OF_A_SUCCESSOR, is_downgrade_by_successor, ends_script=True),
+    Intended(GENERATION_OF_A_SUCCESSOR, is_another_rival, ends_script=True),
+    Intended(GENERATION_OF_A_SUCCESSOR, is_who_came_first, ends_script=True),
 ]
 """Rows that a lane may not meet: they want a moment, or an order of answers, that few scripts
 have.

@@ -148,8 +148,8 @@ def answered(
     """What each broker answers to a step that has nobody to wait for, however slow the machine is.
     note: told what came of earlier steps by then. by: those of the brokers that do answer.
     """
-    answers, until = [], time.monotonic() + 30
-    asked = step
+    answers: list[Plain] = []
+    asked, until = step, time.monotonic() + 30
     while not answers or "parked" in answers[by]:
         assert time.monotonic() < until
         results = exchange(sides, asked)
@@ -159,8 +159,9 @@ def answered(
             result["late"].pop(step.member, answer) if answer == "parked" else answer
             for result, answer in zip(results, answers, strict=True)
         ]
-        for result in results if note else ():
-            note(result["late"])
+        if note is not None:
+            for result in results:
+                note(result["late"])
         asked = DescribeClassic((step.group,))
     return answers
 

@@ -41,10 +41,11 @@ class Difference:
 
 @dataclass(slots=True)
 class Intended:
-    """A difference that is meant to be, and why; `seen` is where it was met."""
+    """A difference that is meant to be: a row of docs/differences.md, which says why. `seen` is
+    where it was met.
+    """
 
     name: str
-    why: str
     matches: Callable[[Difference], bool]
     ends_script: bool = False  # what follows depends on it
     seen: list[Difference] = field(default_factory=list)

@@ -91,49 +91,20 @@ def is_an_empty_groups_target(seen: Difference) -> bool:
 
 MOVES = Intended(
     "how many partitions move if members subscribe to different topics",
-    "Both are as fair; here the moves are the fewest from what is owned, and Kafka's "
-    "search is not exact.",
     is_a_move_among_different_wants,
 )
-VOTES = Intended(
-    "a vote by which another assignor wins",
-    "Members that ask for another assignor get its target.",
-    is_a_vote_that_decides,
-    ends_script=True,
-)
+VOTES = Intended("a vote by which another assignor wins", is_a_vote_that_decides, ends_script=True)
 EMPTIED = Intended(
-    "the assignment epoch of a group whose last member has left",
-    "There is nobody for whom a target could be computed.",
-    is_an_empty_groups_target,
+    "the assignment epoch of a group whose last member has left", is_an_empty_groups_target
 )
 INTENDED = [
     MOVES,
     VOTES,
     EMPTIED,
-    Intended(
-        "heartbeat intervals that follow from need and load",
-        "The steps of a rebalance are heartbeats: members that are told to come back "
-        "sooner end it sooner.",
-        is_shorter_interval,
-    ),
-    Intended(
-        "a rack that changes",
-        "An assignor may look at racks, so the group needs a new target.",
-        is_another_rack,
-        ends_script=True,
-    ),
-    Intended(
-        "empty simple groups",
-        "A group that a refused commit named, or whose last offset was deleted, stays in "
-        "Kafka's memory; here it is not there.",
-        is_a_group_of_nothing,
-        ends_script=True,
-    ),
-    Intended(
-        "OffsetFetch with an epoch but no member id",
-        "Kafka fails with UNKNOWN_SERVER_ERROR; here the member is unknown.",
-        is_a_fetch_by_nobody,
-    ),
+    Intended("heartbeat intervals that follow from need and load", is_shorter_interval),
+    Intended("a rack that changes", is_another_rack, ends_script=True),
+    Intended("empty simple groups", is_a_group_of_nothing, ends_script=True),
+    Intended("OffsetFetch with an epoch but no member id", is_a_fetch_by_nobody),
 ]
 
 

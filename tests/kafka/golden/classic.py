@@ -146,28 +146,24 @@ def come_and_go(group: Group) -> None:
 
 def go_wrong(group: Group) -> None:
     """Every refusal that one member alone can earn."""
-    instance = {"instance": "i"} if group.version >= 5 else {}
-    for said in (
-        {"session_ms": 1},
-        {"member_id": "ghost"},
-        {"protocols": ()},
-        {"kind": ""},
-    ):
-        step = Join(group.name, "x", protocols(group.version), group.version)
-        group.play(replace(step, **{"member_id": ""} | instance | said))
-    group.play(Join("", "x", protocols(group.version), group.version, ""))
+    instance: dict[str, Any] = {"instance": "i"} if group.version >= 5 else {}
+    join = Join(group.name, "x", protocols(group.version), group.version, "")
+    said: dict[str, Any]
+    for said in ({"session_ms": 1}, {"member_id": "ghost"}, {"protocols": ()}, {"kind": ""}):
+        group.play(replace(join, **instance | said))
+    group.play(replace(join, group=""))
     group.join("a", **instance)
     group.join("a", **instance, kind="other")
     group.joined["a"] = group.joined["a"] | {"generation": 1}
     for said in ({"generation": 77}, {"member_id": "ghost"}, {"group": "nobody"}, {"group": ""}):
         group.beat("a", **instance | said)
-    step = Sync(group.name, "x", 1, version=min(group.version, 5), kind="consumer", protocol=RANGE)
-    for wrong in ({"generation": 77}, {"member_id": "ghost"}, {"protocol": "other"}):
-        group.play(replace(step, **{"member_id": "a1"} | instance | wrong))
+    sync = Sync(group.name, "x", 1, version=min(group.version, 5), kind="consumer", protocol=RANGE)
+    for said in ({"generation": 77}, {"member_id": "ghost"}, {"protocol": "other"}):
+        group.play(replace(sync, **{"member_id": "a1"} | instance | said))
     if instance:
-        for named in ({"member_id": "ghost"}, {"member_id": "ghost", "instance": "nobody"}):
-            group.play(replace(step, **instance | named))
-            group.beat("a", **instance | named)
+        for said in ({"member_id": "ghost"}, {"member_id": "ghost", "instance": "nobody"}):
+            group.play(replace(sync, **instance | said))
+            group.beat("a", **instance | said)
     group.describe("", "nobody")
     group.leave(("a1", instance.get("instance")))
     group.leave(("ghost", instance.get("instance")))
