@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -161,6 +162,20 @@ def test_a_slow_handshake_ends_with_the_timeout() -> None:
         )
         with pytest.raises(Disconnected, match="no answer within 200 ms; this listener may have"):
             BrokerConnection("127.0.0.1", port, "test", 200, security=security)
+
+
+def test_a_listener_with_a_full_backlog_ends_with_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        address = full.getsockname()
+        for _ in range(3):  # the second is one too many already
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(address)
+        with pytest.raises(Disconnected) as raised:
+            BrokerConnection(*address, "test", 200)
+    assert str(raised.value) == (
+        f"no connection to the broker at 127.0.0.1:{address[1]}: no answer within 200 ms"
+    )
 
 
 def test_a_pkcs12_file_has_certificate_and_key_or_certificates(tmp_path: Path) -> None:

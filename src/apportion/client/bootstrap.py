@@ -63,7 +63,8 @@ def require_known_host(bootstrap: str) -> None:
     one that is down.
     """
     # Here, as options are parsed by this module, too, where nothing is connected.
-    from apportion.client.connection import Disconnected, os_error_text
+    from apportion.client.connection import Disconnected
+    from apportion.drive.connection_errors import connection_fault
 
     failure = OSError()
     servers = addresses(bootstrap)
@@ -76,5 +77,5 @@ def require_known_host(bootstrap: str) -> None:
     hosts = dict.fromkeys(host for host, _ in servers)
     raise Disconnected(
         f"no address is known for the host {' or '.join(map(repr, hosts))} of the bootstrap "
-        f"servers ({os_error_text(failure)}): see that the name is right"
+        f"servers ({connection_fault(failure)}): see that the name is right"
     )

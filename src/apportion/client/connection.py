@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from apportion import __version__
 from apportion.client import plain_probe, presented_certificate
 from apportion.client.connection_security import ConnectionSecurity, reauthentication_at_s
-from apportion.client.tls import handshake_failure_or_none, no_tls, openssl_words, speaks_tls
+from apportion.client.tls import handshake_failure_or_none, no_tls, speaks_tls
+from apportion.drive.connection_errors import closed_by, connection_fault
 from apportion.errors import (
     Code,
     DecodeError,
@@ -43,7 +44,7 @@ NO_CERTIFICATE = "; this listener may want a client certificate, or another one"
 NO_LOGIN = (
     "; this listener may want SASL, or a client certificate: see that {} is that of the listener"
 )
-CLOSED_BY_BROKER = "closed by the broker"
+CLOSED_BY_BROKER = closed_by("broker")
 V = TypeVar("V")
 
 
@@ -103,7 +104,7 @@ class BrokerConnection:
             if not is_of_socket(error):
                 raise
             raise Disconnected(
-                f"no connection to the broker at {self.address}: {os_error_text(error)}"
+                f"no connection to the broker at {self.address}: {_unconnected(error, timeout_ms)}"
             ) from error
         try:
             return self._security.encrypted(plain, host)
@@ -122,11 +123,7 @@ class BrokerConnection:
                 lambda: plain_probe.answers_without_tls(host, port, probe_s), False
             ):
                 raise no_tls(self.address, self._names) from None
-            why = (
-                f"no answer within {timeout_ms} ms"
-                if isinstance(error, TimeoutError)
-                else os_error_text(error)
-            )
+            why = _unconnected(error, timeout_ms)
             hint = NO_TLS_LISTENER.format(self._names.protocol)
             raise Misdirected(
                 f"no TLS handshake with the broker at {self.address}: {why}{hint}"
@@ -268,7 +265,7 @@ class BrokerConnection:
                 f"the broker at {self.address} did not answer {_name(request)} within "
                 f"{timeout_ms} ms"
             )
-        why = os_error_text(error)
+        why = connection_fault(error)
         text = f"the connection to the broker at {self.address} broke: {why}"
         if self._hint and (why == CLOSED_BY_BROKER or not isinstance(error, ssl.SSLError)):
             return Misdirected(text + self._hint.format(self._names.protocol))
@@ -308,6 +305,13 @@ def _probed(probe: Callable[[], V], otherwise: V) -> V:
         return otherwise
 
 
+def _unconnected(error: OSError, timeout_ms: int) -> str:
+    """Return why there is no connection yet."""
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout_ms} ms"
+    return connection_fault(error)
+
+
 def _name(request: Any) -> str:
     return type(request).__name__.removesuffix("Request")
 
@@ -323,12 +327,3 @@ def is_of_socket(error: OSError) -> bool:
         trace = trace.tb_next
     own = (__name__, plain_probe.__name__, presented_certificate.__name__, "socket", "ssl")
     return trace is None or trace.tb_frame.f_globals.get("__name__") in own
-
-
-def os_error_text(error: OSError) -> str:
-    """Return the words of the operating system, or of OpenSSL, for the error."""
-    if isinstance(error, ssl.SSLEOFError):  # whose words are about the protocol
-        return CLOSED_BY_BROKER
-    if isinstance(error, ssl.SSLError) and error.reason:
-        return openssl_words(error)
-    return error.strerror or str(error) or type(error).__name__

@@ -4,6 +4,15 @@ import ssl
 import time
 from typing import NamedTuple
 
+from apportion.drive.connection_errors import (
+    EXPIRED,
+    NO_TRUSTED_CA,
+    NOT_YET_VALID,
+    OTHER_HOST,
+    STREAM_ENDS,
+    openssl_reason,
+    unverified,
+)
 from apportion.drive.key_files import VERSIONS, load_identity, trust
 from apportion.errors import Code, Refused
 from apportion.readable import listed, shortened
@@ -35,10 +44,6 @@ REASONS = {
 }
 REASONS["UNKNOWN_PROTOCOL"] = REASONS["HTTP_REQUEST"] = REASONS["WRONG_VERSION_NUMBER"]
 REASONS["TLSV1_ALERT_ACCESS_DENIED"] = REASONS["SSLV3_ALERT_CERTIFICATE_UNKNOWN"]
-# Of X509_verify_cert.
-EXPIRED, NOT_YET_VALID, HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH = 10, 9, 62, 64
-UNTRUSTED = (2, 7, 18, 19, 20, 21)
-"""7 is a signature that does not fit: the CA was made anew under the same name."""
 MOST_HOSTS = 5
 SPEAKS_TLS = (
     "the listener at {address} speaks TLS: set {protocol} to SSL, or to SASL_SSL if clients must "
@@ -103,17 +108,10 @@ def _why_or_none(
     if isinstance(error, ssl.SSLCertVerificationError):
         return _distrust(error, host, _presented_or_none(certificate), names)
     # The end of the stream: the broker may be stopping.
-    if not isinstance(error, ssl.SSLError) or isinstance(
-        error, ssl.SSLEOFError | ssl.SSLZeroReturnError
-    ):
+    if not isinstance(error, ssl.SSLError) or isinstance(error, STREAM_ENDS):
         return None
     known = REASONS.get(error.reason or "")
-    return openssl_words(error) if known is None else known.format(**names._asdict())
-
-
-def openssl_words(error: ssl.SSLError) -> str:
-    """Return an error of OpenSSL in its own words."""
-    return f"OpenSSL says {error.reason or 'no reason'}"
+    return openssl_reason(error) if known is None else known.format(**names._asdict())
 
 
 class _Presented(NamedTuple):
@@ -153,7 +151,7 @@ def _distrust(
 ) -> str:
     """Return why a broker's certificate was not accepted, and what to do."""
     code = error.verify_code
-    if code in (HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH):
+    if code in OTHER_HOST:
         return (
             f"{_foreign_host(host, presented)}: name the broker as its certificate does, or set "
             f"{names.endpoint_identification} to none"
@@ -161,13 +159,13 @@ def _distrust(
     if code in (EXPIRED, NOT_YET_VALID):
         clock = "" if code == EXPIRED else ": see that the clock of this host is right"
         return f"{_not_now(code, presented)}{clock}"
-    if code in UNTRUSTED:
+    if code in NO_TRUSTED_CA:
         of = "" if presented is None else f"{presented.apposition} issued by {presented.issuer},"
         return (
             f"its certificate{of} is of no CA that this client trusts: set "
             f"{names.ca_location} to the CA of the cluster"
         )
-    return f"its certificate cannot be verified: {error.verify_message}"
+    return unverified(error, "its certificate")
 
 
 def _foreign_host(host: str, presented: _Presented | None) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import BaseHandler, HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from apportion.drive.connection_errors import STREAM_ENDS, certificate_fault, closed_by
+
 
 class NotFetched(Exception):
     """Nothing was fetched, for one of three reasons.
@@ -52,7 +54,9 @@ def fetched(
     # ValueError: for a host that no address has.
     except (URLError, OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
+        if isinstance(reason, STREAM_ENDS):
+            reason = ConnectionResetError(closed_by("server"))
         if isinstance(reason, ssl.SSLCertVerificationError):
-            raise NotFetched(certificate_fault=reason.verify_message) from None
+            raise NotFetched(certificate_fault=certificate_fault(reason)) from None
         # The reason of some is a text.
         raise NotFetched(error=reason if isinstance(reason, Exception) else error) from None

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
+from apportion.drive.connection_errors import connection_fault
 from apportion.drive.fetching import NotFetched, fetched, opener_of
 from apportion.node.sasl_settings import JwtRules
 from apportion.node.settings import SettingRefused
@@ -174,16 +175,24 @@ def fetched_keys(url: str) -> dict[str | None, SigningKey]:
     return found
 
 
+def _why(problem: NotFetched) -> str:
+    """Return why nothing was fetched."""
+    if problem.status:
+        return f"HTTP status {problem.status}"
+    if problem.certificate_fault:
+        return problem.certificate_fault
+    error = problem.error
+    if isinstance(error, OSError) and error.strerror:
+        return connection_fault(error, "server")
+    return type(error).__name__
+
+
 def _rows(url: str) -> list[Any]:
     """Return the rows of a JSON Web Key Set, whatever they are. Raises KeysMissing."""
     try:
         text = fetched(opener_of(), url, FETCH_TIMEOUT_S, MOST_KEYS_BYTES)
     except NotFetched as problem:
-        error = problem.error
-        why = problem.certificate_fault or getattr(error, "strerror", None) or type(error).__name__
-        if problem.status:
-            why = f"HTTP status {problem.status}"
-        raise KeysMissing(f"{_shown(url)} gives no keys: {why}") from None
+        raise KeysMissing(f"{_shown(url)} gives no keys: {_why(problem)}") from None
     try:
         said = json.loads(text)
         keys = said["keys"] if isinstance(said, dict) else None

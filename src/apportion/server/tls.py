@@ -2,6 +2,13 @@
 
 import ssl
 
+from apportion.drive.connection_errors import (
+    EXPIRED,
+    NO_TRUSTED_CA,
+    NOT_YET_VALID,
+    openssl_reason,
+    unverified,
+)
 from apportion.drive.key_files import VERSIONS, load_identity, trust
 from apportion.machine import ANONYMOUS
 from apportion.node.listeners import ListenerTls
@@ -39,11 +46,13 @@ REASONS = {
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": f"{UNTRUSTED}: it has expired",
     "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks none of the TLS versions of ssl.enabled.protocols",
 }
-# Of X509_verify_cert.
-EXPIRED, NOT_YET_VALID = 10, 9
 DISTRUST = {
     EXPIRED: "its client certificate has expired",
     NOT_YET_VALID: "its client certificate is not valid yet",
+    **dict.fromkeys(
+        NO_TRUSTED_CA,
+        "its client certificate is of no CA that the listener trusts (ssl.truststore.location)",
+    ),
 }
 
 
@@ -99,9 +108,8 @@ def is_no_tls(error: ssl.SSLError) -> bool:
 def handshake_fault(error: ssl.SSLError, listener: str) -> str:
     """Return why a TLS handshake failed, in words that follow "closed the connection of"."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return DISTRUST.get(error.verify_code) or (
-            "its client certificate is of no CA that the listener trusts (ssl.truststore.location):"
-            f" {error.verify_message}"
-        )
-    reason = error.reason or "no reason"
-    return REASONS.get(reason, f"its TLS handshake failed: OpenSSL says {reason}").format(listener)
+        return DISTRUST.get(error.verify_code) or unverified(error, "its client certificate")
+    known = REASONS.get(error.reason or "")
+    if known is None:
+        return f"its TLS handshake failed: {openssl_reason(error)}"
+    return known.format(listener)
