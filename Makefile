@@ -9,29 +9,36 @@ ARGS ?=
 TESTS ?=
 WORKERS ?= 3
 PY := .venv/bin/python
-READY := .venv/.ready
+# What is set up: the packages of the demo, of the tests as well, or all of them (tools/set_up.sh).
+DEMO := .venv/.demo
+TEST := .venv/.test
+READY := .venv/.all
 LANES ?= $(error name the lanes, such as LANES=kafka,streams; tests/lanes.py has them)
 PROFILE ?= test
 PYTEST = $(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) --hypothesis-profile=$(PROFILE)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
 	--no-emit-find-links --no-emit-index-url --no-emit-options --no-emit-trusted-host $(ARGS)
+# pip-compile writes down the clone itself, which has no hash, because an extra of it names others.
+NO_SELF = sed -i.old -e '/^\# WARNING: pip install/d' -e '/^\# Consider using a hashable URL/d' -e '/^apportion @ /,/^ *\# via /d'
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
 set-up: $(READY)
 
-$(READY): requirements.lock pyproject.toml tools/set_up.sh
-	@bash tools/set_up.sh
+$(DEMO): requirements-demo.lock
+$(TEST): requirements-test.lock
+$(DEMO) $(TEST) $(READY): requirements.lock pyproject.toml tools/set_up.sh
+	@bash tools/set_up.sh $(@:.venv/.%=%)
 
-demo: $(READY) ## real flights through Spark applications that share one consumer group (BROKER=kafka: on a real Apache Kafka; CLUSTER=1: on a Spark cluster)
+demo: $(DEMO) ## real flights through Spark applications that share one consumer group (BROKER=kafka: on a real Apache Kafka; CLUSTER=1: on a Spark cluster)
 	@$(JAVA) $(PY) -m demo --broker $(BROKER) $(if $(filter-out 0,$(CLUSTER)),--cluster) $(ARGS)
 
-quick: $(READY) ## the rooms that start no process, with a tenth of the examples of each property: a contributor's inner loop
+quick: $(TEST) ## the rooms that start no process, with a tenth of the examples of each property: a contributor's inner loop
 	@$(PY) -m pytest --numprocesses=2 --hypothesis-profile=quick $(or $(TESTS),--lane=quick) $(ARGS)
 
-test: $(READY) ## every test but the slow lanes (TESTS=tests/kafka/test_versions.py: these, whatever their lane; WORKERS=0: in one process)
+test: $(TEST) ## every test but the slow lanes (TESTS=tests/kafka/test_versions.py: these, whatever their lane; WORKERS=0: in one process)
 	@$(PYTEST) $(or $(TESTS),--lane=test) $(ARGS)
 
 lanes: $(READY) ## slow lanes, by name (LANES=kafka,streams): foreign clients, a real Kafka, other Sparks, long stories; tests/lanes.py
@@ -44,7 +51,7 @@ check: $(READY) ## lint, format, types, and the laws of the house
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest --lane=check tests/test_tidy.py
+	@$(JAVA) $(PY) -m pytest --numprocesses=2 --lane=check
 	$(PY) -m tools.durations --check
 
 docs: $(READY) ## the site, into docs-out; every warning is a failure
@@ -60,7 +67,7 @@ changelog: $(READY) ## print the draft of the next release's changelog
 long: $(READY) ## searches that take hours, from a fresh seed; says how to repeat a failure (ARGS="--sample", "--only kills")
 	@$(JAVA) $(PY) tools/long.py $(ARGS)
 
-bench: $(READY) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
+bench: $(TEST) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
 	@$(JAVA) $(PY) bench/run.py $(ARGS)
 
 bench-peers: $(READY) ## measure beside Apache Kafka, kfake and Spark's Kafka source, write bench-out/peers.json; leave the machine alone (ARGS="--only commits", "--help")
@@ -69,13 +76,14 @@ bench-peers: $(READY) ## measure beside Apache Kafka, kfake and Spark's Kafka so
 mutants: $(READY) ## small bugs put into coord/, member/, client/ and spark/: do the tests and the simulator see them? (ARGS="--sample 20")
 	@$(JAVA) $(PY) tools/mutants.py $(ARGS)
 
-sim: $(READY) ## search the seeds that catch each planted bug, keep them in tests/sim/found.txt (ARGS="--only NAME")
+sim: $(TEST) ## search the seeds that catch each planted bug, keep them in tests/sim/found.txt (ARGS="--only NAME")
 	@$(PY) tools/hunt.py $(ARGS)
 
 lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
-	@$(PIP_COMPILE) --extra=demo --extra=dev --extra=docs --extra=registry --extra=security --extra=spark --output-file=requirements.lock pyproject.toml
-	@sed -i.old -e '/^# WARNING: pip install/d' -e '/^# Consider using a hashable URL/d' \
-		-e '/^apportion @ /,/^ *# via /d' requirements.lock && rm requirements.lock.old
+	@$(PIP_COMPILE) --all-extras --output-file=requirements.lock pyproject.toml && $(NO_SELF) requirements.lock
+	@for purpose in demo test; do lock=requirements-$$purpose.lock; $(PIP_COMPILE) --constraint=requirements.lock --extra=$$purpose \
+		--output-file=$$lock pyproject.toml && $(NO_SELF) $$lock || exit 1; done
+	@rm requirements*.lock.old
 	@$(PIP_COMPILE) --output-file=requirements-java.lock tools/java.in
 	@$(PIP_COMPILE) --output-file=requirements-node.lock tools/node.in
 	@for release in tests/compat/spark/*.in; do $(PIP_COMPILE) --output-file=$${release%.in}.lock $$release || exit 1; done

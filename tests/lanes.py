@@ -23,8 +23,8 @@ QUARANTINE = ROOT / "tests" / "quarantine.toml"
 TEST = "test"
 """The name of the lane of everybody."""
 CHECK = "check"
-"""The name of the laws of the house, which `make check` asks."""
-LAWS = "tests/test_tidy.py"
+"""The name of what `make check` runs: the laws of the house, and its documents."""
+CHECKED = ("tests/test_tidy.py", "tests/house/")
 QUICK = "quick"
 """The name of the part of TEST that starts no process: a contributor's inner loop."""
 QUICK_HOMES = (
@@ -241,7 +241,9 @@ LANES = (
 )
 BY_NAME = {lane.name: lane for lane in LANES}
 EVERY = (CHECK, QUICK, TEST, *BY_NAME)
-_PREFIXES = {LAWS: CHECK} | {prefix: lane.name for lane in LANES for prefix in lane.tests}
+_PREFIXES = dict.fromkeys(CHECKED, CHECK) | {
+    prefix: lane.name for lane in LANES for prefix in lane.tests
+}
 _SEARCHES = {prefix: lane.name for lane in LANES for prefix in lane.searches}
 
 

@@ -68,7 +68,7 @@ def test_a_fault_of_a_certificate_is_told_by_openssls_number(code: int, why: str
     ("serve", "failure"),
     [(of_unknown_ca, (NO_CA, "None")), (reset, ("", "closed by the server"))],
 )
-def test_what_cannot_be_fetched_has_a_reason_of_any_python(
+def test_a_failed_fetch_has_the_same_reason_on_any_python(
     tmp_path: Path,
     serve: Callable[[Path], Callable[[socket.socket], object]],
     failure: tuple[str, str],

@@ -1,4 +1,4 @@
-"""Why a connection failed, by the kind of its error and by OpenSSL's numbers and names.
+"""The cause of a failed connection, from the kind of its error and OpenSSL's numbers.
 
 The texts of Python's `ssl` change with its releases, and end in a line of its C code; OpenSSL's own
 change with OpenSSL. They are repeated only for a fault of a certificate that has no sentence here.
