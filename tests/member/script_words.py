@@ -128,7 +128,7 @@ def words(value: Any) -> str:
     """A value in one word; a text with spaces in quotes."""
     match value:
         case None | bool():
-            return str(value).lower()
+            return "null" if value is None else str(value).lower()
         case Enum():
             return value.name
         case str():
