@@ -9,11 +9,15 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
-from unittest.mock import ANY
 
 from apportion.assign.by_name import Given, Subscription, TopicParts
 from apportion.machine import Note
-from apportion.member.assignors.serde import decode_assignment, decode_subscription
+from apportion.member.assignors.serde import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from apportion.member.membership import (
     Failed,
     FetchMetadata,
@@ -44,7 +48,6 @@ ORDINARY: dict[str, dict[str, Any]] = {
     },
     "SyncGroup": {"protocol_type": "consumer"},
     "LeaveGroup": {"member_id": ""},  # of versions without a list of members
-    "InstalledMember": {"topic_partitions": ANY, "member_id": ANY},
     "View": {"target": None, "last_accepted_ms": None, "error": None},
 }
 COMPUTATIONS = ("ConsumerGroupPrepareAssignment", "ConsumerGroupInstallAssignment")
@@ -96,19 +99,19 @@ def unlined(text: str) -> str:
 def view_words(view: View, wake_ms: int | None) -> str:
     """The snapshot of a member, and when it next needs a tick."""
     due = "no tick" if wake_ms is None else f"tick at {wake_ms}"
-    return joined(view.state.name, *fields(view, "View", without="state"), due)
+    return joined(view.state.name, *fields(view, "View", without=("state",)), due)
 
 
 def joined(*parts: str) -> str:
     return " ".join(parts)
 
 
-def fields(value: Any, api: str = "", without: str = "") -> Iterator[str]:
+def fields(value: Any, api: str = "", without: tuple[str, ...] = ()) -> Iterator[str]:
     """The fields of a message or of a dataclass that are not ordinary, as `name=value`."""
     ordinary = OF_ALL | ORDINARY.get(api, {}) if api or dataclasses.is_dataclass(value) else {}
     for name, default in declared(value):
         content = getattr(value, name)
-        if name != without and content != ordinary.get(name, default):
+        if name not in without and content != ordinary.get(name, default):
             yield f"{name}={words(content)}"
 
 
@@ -128,7 +131,7 @@ def words(value: Any) -> str:
     """A value in one word; a text with spaces in quotes."""
     match value:
         case None | bool():
-            return str(value).lower()
+            return "null" if value is None else str(value).lower()
         case Enum():
             return value.name
         case str():
@@ -143,13 +146,17 @@ def words(value: Any) -> str:
             return ",".join(f"{topic}-{number}" for number in numbers)
         case JoinGroupRequestProtocol():
             subscription = decode_subscription(value.metadata)
+            assert encode_subscription(subscription) == value.metadata, "of an older version"
             return f"{value.name}({subscription_words(subscription)})"
         case InstalledMember():
             held = ",".join(map(words, value.topic_partitions))
             parts = [held] if held else []
-            return f"{value.member_id}({';'.join([*parts, *fields(value, 'InstalledMember')])})"
+            others = fields(value, without=("member_id", "topic_partitions"))
+            return f"{value.member_id}({';'.join([*parts, *others])})"
         case SyncGroupRequestAssignment():
-            return f"{value.member_id}({given_words(decode_assignment(value.assignment))})"
+            assigned = decode_assignment(value.assignment)
+            assert encode_assignment(assigned) == value.assignment, "of an older version"
+            return f"{value.member_id}({given_words(assigned)})"
         case tuple():
             return ",".join(map(words, value))
         case int() | float():

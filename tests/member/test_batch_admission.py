@@ -49,29 +49,117 @@ def asked(host: PlannerHost, planner: BatchPlanner, report: WriterReport = MINE)
     return question
 
 
+DENIED = Code.GROUP_AUTHORIZATION_FAILED
+WAITS = "have not reported which sink they write to"
+
+
 def waits(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
-    with pytest.raises(NotReady, match="have not reported which sink they write to"):
+    with pytest.raises(NotReady, match=WAITS):
         host.attempt(planner.plan_next(question))
     assert host.joins == 0
 
 
-def waits_for_a_session(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
-    """It looks now and then, for as long as a lost member may stay. Its next look begins later."""
-    for gap_ms in ((SESSION_MS + GRACE_MS) // 3,) * 3 + (1,):
-        host.now_ms += gap_ms
-        waits(host, planner, question)
+class Newcomer:
+    """A newcomer that looks, again and again, at a group with a member without a sink.
 
+    slow: each of its looks takes longer than a lost member may stay, so its answers are old.
+    """
 
-def stands_still(host: PlannerHost, patcher: pytest.MonkeyPatch) -> None:
-    """From now on each look takes longer than a lost member may stay, and its answers are old."""
+    def __init__(self, host: PlannerHost) -> None:
+        self.host, self.planner = host, make_planner()
+        host.members = ("another",)
+        self.question = asked(host, self.planner)
+        self.answer, self.slow = host.answer, False
+        host.answer = self.answer_after_a_while  # type: ignore[method-assign]
 
-    def answer(query: Any, asked: Callable[..., Any] = host.answer) -> Any:
-        answered = asked(query)
-        if query == LOOK_AT_GROUP:
-            host.now_ms += SESSION_MS + GRACE_MS + 1
+    def answer_after_a_while(self, ask: Any) -> Any:
+        answered = self.answer(ask)
+        if self.slow and ask == LOOK_AT_GROUP:
+            self.host.now_ms += SESSION_MS + GRACE_MS + 1
         return answered
 
-    patcher.setattr(host, "answer", answer)
+    def play(self, timeline: str) -> None:
+        """Let pass the times in it, in ms; `waits` and `refused` are looks with that outcome."""
+        host = self.host
+        for word in timeline.split():
+            match word:
+                case "waits":
+                    waits(host, self.planner, self.question)
+                case "session":
+                    # It looks now and then, for as long as a lost member may stay. Its next look
+                    # begins later.
+                    self.play("3000 waits 3000 waits 3000 waits 1 waits")
+                case "refused":
+                    with pytest.raises(AnotherSink, match="have not reported"):
+                        host.attempt(self.planner.plan_next(self.question))
+                case "failures":
+                    for error in (Unanswerable("no broker"), Refused(DENIED)) * 20:
+                        host.now_ms += 1_000
+                        host.obstacles = {0: error}
+                        with pytest.raises(type(error)):
+                            host.attempt(self.planner.plan_next(self.question))
+                case "slow" | "quick":
+                    self.slow = word == "slow"
+                case "interrupted":
+                    host.interruptions += 1
+                case "unassigned" | "assigned":
+                    host.unassigned = host.members if word == "unassigned" else ()
+                case "replaced":
+                    host.members = ("third",)
+                case _:
+                    host.now_ms += int(word)
+
+
+@pytest.mark.parametrize(
+    "timeline",
+    [
+        pytest.param("waits session refused", id="it claims nothing for a session and its grace"),
+        # Its time begins with its first partition.
+        pytest.param(
+            "unassigned session session assigned waits session refused", id="assigned nothing"
+        ),
+        # The other may have come, or have named its sink, during a slow look.
+        pytest.param(
+            "slow waits quick 3000 waits 3000 waits 3000 waits slow waits quick refused",
+            id="the newcomer stood still",
+        ),
+        pytest.param("slow waits waits waits refused", id="slow looks"),
+        # As a host with a long trigger interval looks: it waits for twice the time.
+        pytest.param("waits 10000 waits 10000 waits 10000 refused", id="looks far apart"),
+        # The host was frozen, and perhaps the queries that are to name their sink with it: they
+        # have a whole session without the gap.
+        pytest.param(
+            "waits 90000 waits 1000 waits 1000 waits 1000 waits 1000 waits 1 waits refused",
+            id="a long gap counts as a short one",
+        ),
+        pytest.param("waits failures waits 4000 waits 1 waits refused", id="failed looks"),
+        # No request of a look has failed for good, yet its session begins anew, too, if it is lost.
+        pytest.param(
+            "waits session interrupted waits session refused", id="the coordinator restarts"
+        ),
+        pytest.param("waits session replaced waits", id="another member has its own time"),
+    ],
+)
+def test_a_member_has_a_session_and_its_grace_to_name_its_sink(
+    host: PlannerHost, timeline: str
+) -> None:
+    Newcomer(host).play(timeline)
+
+
+def test_a_newcomer_is_refused_with_the_members_and_its_own_sink(host: PlannerHost) -> None:
+    newcomer = Newcomer(host)
+    newcomer.play("waits session")
+    with pytest.raises(
+        AnotherSink,
+        match=r"members \(1: another at 127.0.0.1\) that have not reported which.*"
+        r"writes to /lake/t.*group of its own",
+    ):
+        host.attempt(newcomer.planner.plan_next(newcomer.question))
+    assert (host.joins, host.offsets, host.asked[-1]) == (
+        0,
+        {},
+        GroupSetting("consumer.session.timeout.ms"),
+    )
 
 
 def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
@@ -97,40 +185,6 @@ def test_a_newcomer_waits_until_the_members_are_gone(host: PlannerHost) -> None:
     assert host.attempt(planner.plan_next(question)) == read("c", {P0: (0, 10)})
 
 
-def test_a_newcomer_waits_on_for_members_that_are_assigned_nothing(host: PlannerHost) -> None:
-    host.members = host.unassigned = ("another",)
-    planner = make_planner()
-    question = asked(host, planner)
-    for _ in range(2):
-        waits_for_a_session(host, planner, question)
-    host.unassigned = ()  # its time begins
-    waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
-    with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question))
-
-
-def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_grace(
-    host: PlannerHost,
-) -> None:
-    host.members = ("another",)
-    planner = make_planner()
-    question = asked(host, planner)
-    waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
-    with pytest.raises(
-        AnotherSink,
-        match=r"members \(1: another at 127.0.0.1\) that have not reported which.*"
-        r"writes to /lake/t.*group of its own",
-    ):
-        host.attempt(planner.plan_next(question))
-    assert (host.joins, host.offsets, host.asked[-1]) == (
-        0,
-        {},
-        GroupSetting("consumer.session.timeout.ms"),
-    )
-
-
 def test_of_many_members_that_claim_nothing_the_first_are_named(host: PlannerHost) -> None:
     host.members = tuple("dcba")
     planner = make_planner()
@@ -149,108 +203,6 @@ def test_the_clients_that_a_newcomer_waits_for_are_escaped_and_cut(
     named = "1: \\x1b[2J" + "x" * 46 + "... at 127.0.0.1"
     with pytest.raises(NotReady, match=re.escape(f"it has members ({named}) that have not")):
         host.attempt(planner.plan_next(question))
-
-
-def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHost) -> None:
-    host.members = ("another",)
-    planner = make_planner()
-    question = asked(host, planner)
-    with pytest.MonkeyPatch.context() as patcher:
-        stands_still(host, patcher)
-        waits(host, planner, question)  # the other may have come only now
-    for gap_ms in (3_000, 3_000, 3_000):
-        host.now_ms += gap_ms
-        waits(host, planner, question)
-    with pytest.MonkeyPatch.context() as patcher:
-        stands_still(host, patcher)
-        waits(host, planner, question)  # it may have named its sink meanwhile
-    with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question))
-
-
-def test_a_newcomer_whose_looks_are_slow_is_refused_too(host: PlannerHost) -> None:
-    host.members = ("another",)
-    planner = make_planner()
-    question = asked(host, planner)
-    with pytest.MonkeyPatch.context() as patcher:
-        stands_still(host, patcher)
-        for _ in range(3):
-            waits(host, planner, question)
-        with pytest.raises(AnotherSink, match="have not reported"):
-            host.attempt(planner.plan_next(question))
-
-
-def test_a_newcomer_with_a_long_trigger_interval_is_refused_after_twice_the_time(
-    host: PlannerHost,
-) -> None:
-    host.members = ("another",)
-    planner = make_planner()
-    question = asked(host, planner)
-    for _ in range(3):
-        waits(host, planner, question)
-        host.now_ms += 10_000
-    with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question))
-
-
-def test_a_long_gap_between_two_looks_counts_as_a_short_one(host: PlannerHost) -> None:
-    """The host was frozen, and perhaps the queries that are to name their sink with it."""
-    host.members = ("another",)
-    planner = make_planner()
-    question = asked(host, planner)
-    waits(host, planner, question)
-    host.now_ms += 10 * (SESSION_MS + GRACE_MS)
-    waits(host, planner, question)
-    for _ in range(4):  # they have a whole session without the gap
-        host.now_ms += SESSION_MS // 4
-        waits(host, planner, question)
-    host.now_ms += 1
-    waits(host, planner, question)
-    with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question))
-
-
-def test_the_time_of_looks_that_failed_counts_as_a_gap(host: PlannerHost) -> None:
-    host.members = ("another",)
-    planner = make_planner()
-    question = asked(host, planner)
-    waits(host, planner, question)
-    for failure in (Unanswerable("no broker"), Refused(Code.GROUP_AUTHORIZATION_FAILED)) * 20:
-        host.now_ms += 1_000
-        host.obstacles = {0: failure}
-        with pytest.raises(type(failure)):
-            host.attempt(planner.plan_next(question))
-    for gap_ms in (0, SESSION_MS, 1):
-        host.now_ms += gap_ms
-        waits(host, planner, question)
-    with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question))
-
-
-def test_the_time_of_a_member_begins_anew_once_the_coordinator_may_have_restarted(
-    host: PlannerHost,
-) -> None:
-    """Its session, too, if it is lost; no request of a look has failed for good."""
-    host.members = ("lost",)
-    planner = make_planner()
-    question = asked(host, planner)
-    waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
-    host.interruptions += 1
-    waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
-    with pytest.raises(AnotherSink, match="have not reported"):
-        host.attempt(planner.plan_next(question))
-
-
-def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) -> None:
-    host.members = ("lost",)
-    planner = make_planner()
-    question = asked(host, planner)
-    waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
-    host.members = ("another",)
-    waits(host, planner, question)
 
 
 @pytest.mark.parametrize("proof", ["fences", "a checkpoint", "no topic", "no writer"])

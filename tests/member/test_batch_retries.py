@@ -6,7 +6,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.queries import DeleteOldReports
 from apportion.member.queries import PollMembership
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics
 from tests.member.planner_host import BEGUN, P0, P1, described, held, read
 from tests.member.query_host import POLL_INTERVAL_MS, QueryHost
 
@@ -57,61 +57,38 @@ def test_a_query_that_waits_longer_returns_its_span_and_says_why(host: QueryHost
     ]
 
 
-def test_an_outage_is_logged_once_and_so_is_its_end(reading: QueryHost) -> None:
+def test_an_outage_is_logged_once_with_its_end_and_waited_for_meanwhile(reading: QueryHost) -> None:
+    assert reading.retries.waits_for == ""
     reading.fails(GONE, 150)
     told = []
     for _ in range(3):
         assert reading.next_span(FIRST) is FIRST
-        told.append(reading.logged)
-    assert told == [
-        [f"no connection; the query waits until a broker answers{REMEDY}"],
-        [],
-        ["reading again"],
-    ]
-
-
-def test_a_query_says_what_it_waits_for_until_it_reads_again(reading: QueryHost) -> None:
-    assert reading.retries.waits_for == ""
-    reading.fails(GONE, 150)
-    said = []
-    for _ in range(3):
-        reading.next_span(FIRST)
-        said.append(reading.retries.waits_for)
+        told.append((reading.logged, reading.retries.waits_for))
     outage = f"no connection; the query waits until a broker answers{REMEDY}"
-    assert said == [outage, outage, ""]
+    assert told == [([outage], outage), ([], outage), (["reading again"], "")]
 
 
-def test_a_query_waits_for_a_topic_until_it_has_a_partition_of_it(host: QueryHost) -> None:
+@pytest.mark.parametrize(
+    ("expression", "waits_for"),
+    [
+        ("", "t: no such topic as the query began"),
+        ("t.*", "no topic matched t.* as the query began"),
+    ],
+)
+@pytest.mark.parametrize("then", [(P0,), ()], ids=["its partition", "it came and went"])
+def test_a_query_waits_for_a_topic_until_it_has_had_a_partition_of_it(
+    expression: str, waits_for: str, then: tuple[TopicIdPartition, ...]
+) -> None:
+    host = QueryHost(expression=expression)
     there, host.topics = host.topics, Topics()
     host.sees(target=held())
     span = host.next_span()
-    assert host.retries.waits_for == "t: no such topic as the query began"
-    host.topics = there
-    host.sees(target=held(P0))
-    host.next_span(span)
-    assert host.retries.waits_for == ""
-
-
-def test_a_topic_that_came_and_went_is_waited_for_no_more(host: QueryHost) -> None:
-    there, host.topics = host.topics, Topics()
-    host.sees(target=held())
-    span = host.next_span()
+    assert host.retries.waits_for == waits_for
     host.topics = there
     host.sees(target=held(P0))
     span = host.next_span(span)
-    host.sees(target=held())  # another member has it now
-    host.next_span(span)
     assert host.retries.waits_for == ""
-
-
-def test_a_query_of_a_pattern_waits_until_it_has_a_partition() -> None:
-    host = QueryHost(expression="t.*")
-    there, host.topics = host.topics, Topics()
-    host.sees(target=held())
-    span = host.next_span()
-    assert host.retries.waits_for == "no topic matched t.* as the query began"
-    host.topics = there
-    host.sees(target=held(P0))
+    host.sees(target=held(*then))  # another member may have it now
     host.next_span(span)
     assert host.retries.waits_for == ""
 
