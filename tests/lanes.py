@@ -223,7 +223,7 @@ LANES = (
         1,
         "seeds of worlds with rare faults, assignors and Streams applications",
         proves=("assign/", "coord/", "member/", "sim/", "streams/"),
-        searches=("sim-", "rehearsals"),
+        searches=("sim-", "cleaning", "matrix", "rehearsals", "upgrades"),
     ),
     Lane(
         "simulator-mixed",

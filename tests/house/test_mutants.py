@@ -8,7 +8,8 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from tools.mutants import REASONS, SURVIVORS, Findings, explanations, is_known, verdict
+from tools.mutant_report import REASONS, explanations, verdict
+from tools.mutants import SURVIVORS, Findings, is_known
 from tools.mutation import Mutant, Point, changes_code, compiled, mutant_or_none, points, sample
 from tools.trial import Tree
 

@@ -69,9 +69,8 @@ def action_words(action: Any) -> str:
             limit = "" if timeout_ms == patience else f" timeout_ms={timeout_ms}"
             return f"{request_id} {joined(api, *fields(request, api))}{limit}"
         case FindCoordinator(request_id):
-            return (
-                f"{request_id} {joined('FindCoordinator', *fields(action, without='request_id'))}"
-            )
+            found = fields(action, without=("request_id",))
+            return f"{request_id} {joined('FindCoordinator', *found)}"
         case RunAssignor(request_id, run):
             cluster = ",".join(f"{name}:{topic.partitions}" for name, topic in run.cluster.items())
             members = ",".join(
@@ -81,7 +80,7 @@ def action_words(action: Any) -> str:
         case QueryCluster(request_id, query):
             return f"{request_id} query {query}"
         case FetchMetadata(request_id):
-            return f"{request_id} {joined('Metadata', *fields(action, without='request_id'))}"
+            return f"{request_id} {joined('Metadata', *fields(action, without=('request_id',)))}"
         case Offer() | Lost():
             return joined(type(action).__name__, *fields(action))
         case Failed():

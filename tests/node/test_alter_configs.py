@@ -25,7 +25,7 @@ from tests.refusals import in_lines, texts
 from tests.scripted import check
 
 if TYPE_CHECKING:
-    from tests.node.conftest import NodeDriver
+    from tests.node.kit import NodeDriver
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 BROKER_SESSION = ("group.consumer.session.timeout.ms", "45000", 5)

@@ -36,7 +36,7 @@ class GuardedPlayer(ScriptPlayer):
         step, _, rest = line.partition(" ")
         if step in ("guarded", "may"):
             if step == "guarded":
-                self.driver = guarded()  # type: ignore[arg-type]
+                self.driver = guarded()
                 # By which groups have a coordinator.
                 self.driver.call(request("OffsetFetch", groups=()))
             let(self.driver, *(acl_of(each.strip()) for each in rest.split(";") if each))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kafka.differential.wrong import STRANGE_ID, WAIT_MS, ZERO_ID, batch
-from tests.message_texts import request as from_text
+from tests.message_texts import request_of as from_text
 from tests.messages import request
 
 Make = Callable[[bytes, str], Any]

@@ -23,7 +23,7 @@ from apportion.wire.messages.metadata import MetadataResponse
 from apportion.wire.table import APIS
 from tests.kafka.golden.proxy import exactly
 from tests.kafka.golden.security import SECURITY_BODIES
-from tests.message_texts import request as from_text
+from tests.message_texts import request_of as from_text
 from tests.messages import request
 
 NAME = "birds"
