@@ -160,7 +160,11 @@ LANES = (
         "takeovers",
         1,
         "long stories of Spark applications that are killed, frozen and cut off",
-        ("tests/spark/test_outage.py",),
+        (
+            "tests/spark/test_application_stories.py",
+            "tests/spark/test_outage.py",
+            "tests/spark/test_takeover_stories.py",
+        ),
         ("spark/", "member/batch/"),
     ),
     Lane(
@@ -181,7 +185,7 @@ LANES = (
         0,
         "queries through Spark Connect, and secured ones",
         (
-            "tests/spark/test_connect.py",
+            "tests/spark/test_connect_stories.py",
             "tests/spark/test_secured.py",
             "tests/spark/test_secured_writer.py",
         ),
