@@ -38,9 +38,12 @@ def test_every_setting_has_a_fate() -> None:
 
 def source_or_none(file: str, function: str) -> Any:
     """The text of a function of a test file, its decorators, and whatever of the file it names,
-    scripts too; None if there is none.
+    scripts too; or of a case of a script; None if there is none.
     """
     text = (TESTS / file).read_text()
+    if file.endswith(".txt"):
+        cases = f"\n{text}".split("\n= ")
+        return next((case for case in cases if case.startswith(f"{function}\n")), None)
     nodes = ast.parse(text).body
     made = next(
         (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function),
