@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 
 class Obeyed(NamedTuple):
-    """The broker does what the setting says. test: who shows it, as file::function below tests/."""
+    """The broker does what the setting says. test: who shows it, as file::function or as
+    script::case, below tests/.
+    """
 
     test: str
 
