@@ -45,6 +45,11 @@ def alone(sides: Sides, group: str) -> None:
     assert [len(places_of(each["assignment"])) for each in answers] == [PARTITIONS] * 2
 
 
+def said(sides: Sides, sync: Sync) -> list[tuple[int, bool]]:
+    """What both brokers answer: the code, and whether there are partitions."""
+    return [(each["code"], bool(places_of(each["assignment"]))) for each in answered(sides, sync)]
+
+
 def test_kafka_hands_out_what_its_owner_has_not_heard_to_be_revoked_and_we_do_not(
     sides: Sides, group: str
 ) -> None:
@@ -66,13 +71,9 @@ def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_retur
     joined = answered(sides, Join(group, "k", WANTS, member_id="k"))
     # Its share is still in the hands of `s`.
     sync = Sync(group, "k", joined[0]["generation"], **SPOKEN)
-    assert [(each["code"], each["assignment"]) for each in answered(sides, sync)] == [(0, b"")] * 2
+    assert said(sides, sync) == [(0, False)] * 2
     exchange(sides, Join(group, "b", WANTS, member_id="", instance="i1"))
-
-    def said() -> list[tuple[int, bool]]:
-        return [(each["code"], bool(each["assignment"])) for each in answered(sides, sync)]
-
-    until(lambda: said() == [(27, False), (0, True)])
+    until(lambda: said(sides, sync) == [(27, False), (0, True)])
 
 
 def test_a_downgrade_saves_targets_on_kafka_and_here_what_is_in_use(
@@ -80,13 +81,14 @@ def test_a_downgrade_saves_targets_on_kafka_and_here_what_is_in_use(
 ) -> None:
     alone(sides, group)
     exchange(sides, beat(group, "c"))
-    for described in answered(sides, Describe((group,))):
+    for side in sides:
+        described = side.play(Describe((group,)))
         assert {
             label: tuple(len(each[name].get(TOPIC, ())) for name in ("assignment", "target"))
             for label, each in described[group]["members"].items()
         } == {"a1": (12, 6), "c": (0, 6)}
     exchange(sides, Beat(group, "c", -1))
-    saved = [each[group]["members"] for each in answered(sides, DescribeClassic((group,)))]
+    saved = [side.play(DescribeClassic((group,)))[group]["members"] for side in sides]
     assert [
         {label: len(places_of(each["assignment"])) for label, each in members.items()}
         for members in saved

@@ -148,13 +148,9 @@ def answered(
     """What each broker answers to a step that has nobody to wait for, however slow the machine is.
     note: told what came of earlier steps by then. by: those of the brokers that do answer.
     """
-    answers: list[Plain] = []
-    asked, until = step, time.monotonic() + 30
-    while not answers or "parked" in answers[by]:
-        assert time.monotonic() < until
-        results = exchange(sides, asked)
-        if not answers:
-            answers = [result["answer"] for result in results]
+    results, until = exchange(sides, step), time.monotonic() + 30
+    answers = [result["answer"] for result in results]
+    while True:
         answers = [
             result["late"].pop(step.member, answer) if answer == "parked" else answer
             for result, answer in zip(results, answers, strict=True)
@@ -162,8 +158,10 @@ def answered(
         if note is not None:
             for result in results:
                 note(result["late"])
-        asked = DescribeClassic((step.group,))
-    return answers
+        if "parked" not in answers[by]:
+            return answers
+        assert time.monotonic() < until
+        results = exchange(sides, DescribeClassic((step.group,)))
 
 
 def hear(side: Side, group: str, answers: dict[str, Plain]) -> None:
