@@ -166,15 +166,15 @@ def test_a_slow_handshake_ends_with_the_timeout() -> None:
 
 def test_a_listener_with_a_full_backlog_ends_with_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
-        address = full.getsockname()
+        host, port = address = full.getsockname()
         for _ in range(3):  # the second is one too many already
             one = waiting.enter_context(socket.socket())
             one.setblocking(False)
             one.connect_ex(address)
         with pytest.raises(Disconnected) as raised:
-            BrokerConnection(*address, "test", 200)
+            BrokerConnection(host, port, "test", 200)
     assert str(raised.value) == (
-        f"no connection to the broker at 127.0.0.1:{address[1]}: no answer within 200 ms"
+        f"no connection to the broker at 127.0.0.1:{port}: no answer within 200 ms"
     )
 
 
