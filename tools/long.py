@@ -85,6 +85,13 @@ class World(NamedTuple):
 
 PROTOCOLS = ("consumer", "classic", "mixed")
 STRAYS = ("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-partitions")
+TARGETS: dict[str, dict[str, str | int]] = {
+    "large": {"offload_size": 0},
+    "assignor": {"assignor": "unreliable"},
+    "local-assignor": {"local_assignor": "unreliable"},
+}
+"""Worlds in which targets are computed beside the requests of others, or badly."""
+
 WORLDS = (
     *(World(protocol, {"protocol": protocol}, 20_000, 200) for protocol in PROTOCOLS),
     World(
@@ -98,12 +105,8 @@ WORLDS = (
         ),
     ),
     *(
-        World(f"{name}-{protocol}", {"protocol": protocol, **sizes}, full, sample)
-        for name, sizes in (
-            ("large", {"offload_size": 0}),
-            ("assignor", {"assignor": "unreliable"}),
-            ("local-assignor", {"local_assignor": "unreliable"}),
-        )
+        World(f"{name}-{protocol}", {"protocol": protocol} | sizes, full, sample)
+        for name, sizes in TARGETS.items()
         for protocol, full, sample in (("consumer", 5_000, 50), ("mixed", 2_000, 20))
     ),
     *(
@@ -114,7 +117,7 @@ WORLDS = (
         World(f"{name}-{protocol}", {"protocol": protocol, **sizes}, 2_000, 10, kinds)
         for name, sizes, kinds in (
             ("stray", {}, STRAYS),
-            ("stray-consumer", {}, ("stray-consumer", *STRAYS)),
+            ("stray-reader", {}, ("stray-consumer", *STRAYS)),
             (
                 "altered",
                 {},

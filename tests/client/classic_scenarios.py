@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import apportion
 from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
@@ -21,10 +20,10 @@ from apportion.member.assignors.strategy import strategy
 from apportion.member.cluster_queries.offsets import Membership, OffsetCommitQuery
 from apportion.member.membership import MembershipState
 from apportion.topics import IdPartition, Topic, partitions_of
-from apportion.wire.batch import encode_batch
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupResponse
 from tests.client import changes
+from tests.client.scenarios import follow
 
 PATIENT_S = 60
 QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "metadata_interval_ms": 300}
@@ -104,14 +103,6 @@ def members(bootstrap: str, topic: Topic, group: str) -> Iterator[Callable[..., 
     for session in running:
         session.leave(timeout_ms=2_000)
         session.cluster.close()
-
-
-def follow(*sessions: Any) -> None:
-    """One look at every session: what it is offered it adopts."""
-    for session in sessions:
-        view = session.status()
-        if view.target is not None and view.target != view.owned:
-            session.adopt(view.incarnation, view.target)
 
 
 def settle(sessions: list[Any], *sizes: int, epochs: Any = None) -> list[tuple[IdPartition, ...]]:
@@ -294,27 +285,6 @@ def test_heartbeats_are_sent_as_often_as_the_member_was_told(members: Callable[.
         request for request, _ in session.cluster.exchanges if isinstance(request, HeartbeatRequest)
     ]
     assert 3 <= len(beats) <= 7  # one in 200 ms, on a busy machine fewer
-
-
-def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(
-    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
-) -> None:
-    for topic_partition in partitions_of(topic):
-        cluster.produce(
-            topic_partition,
-            encode_batch([(None, b"%d" % number, ()) for number in range(10)], timestamp_ms=1),
-        )
-    seen = []
-    for until in (25, 40):
-        with apportion.Consumer(
-            bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
-        ) as consumer:
-            for record in consumer:
-                seen.append((record.partition, record.offset))
-                if len(seen) == until:
-                    break
-            consumer.commit()
-    assert sorted(seen) == [(partition, offset) for partition in range(4) for offset in range(10)]
 
 
 def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_kinds(

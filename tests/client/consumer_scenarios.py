@@ -23,6 +23,22 @@ if TYPE_CHECKING:
     from apportion.member.records.fetch_buffer import ConsumerRecord
 
 
+Consumers = Callable[..., Consumer]
+
+
+@pytest.fixture
+def consumers(bootstrap: str, topic: Topic, group: str, options: dict[str, Any]) -> Consumers:
+    """Makes Consumers of the group, which read the topic unless they are told otherwise."""
+    return lambda **more: apportion.Consumer(
+        bootstrap, group, **{"topics": [topic.name], **options, **more}
+    )
+
+
+def poll_until_assigned(consumer: Consumer, partitions: int = 1) -> None:
+    while len(consumer.assignment) < partitions:
+        consumer.poll(100)
+
+
 @pytest.fixture
 def options() -> dict[Any, Any]:
     """The options of a Consumer."""
@@ -30,21 +46,17 @@ def options() -> dict[Any, Any]:
 
 
 def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(
-    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+    consumers: Consumers, cluster: Cluster, topic: Topic
 ) -> None:
     fill(cluster, topic, each=10)
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
-    ) as consumer:
+    with consumers(auto_offset_reset="earliest") as consumer:
         first = []
         for record in consumer:
             first.append(record)
             if len(first) == 25:
                 break
         consumer.commit()
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
-    ) as consumer:
+    with consumers(auto_offset_reset="error") as consumer:
         rest: list[ConsumerRecord] = []
         while len(rest) < 15:
             rest += consumer.poll(5_000)
@@ -62,16 +74,15 @@ def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(
 
 
 def test_a_consumer_of_one_topic_may_give_its_name_alone(
-    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+    consumers: Consumers, topic: Topic
 ) -> None:
-    with apportion.Consumer(bootstrap, group, topics=topic.name, **options) as consumer:
-        while not consumer.assignment:
-            consumer.poll(100)
+    with consumers(topics=topic.name) as consumer:
+        poll_until_assigned(consumer)
         assert {partition.topic for partition in consumer.assignment} == {topic.name}
 
 
 def test_two_consumers_share_and_are_told_what_comes_and_goes(
-    bootstrap: str, options: dict[str, Any], topic: Topic, group: str, keeps: bool
+    consumers: Consumers, keeps: bool
 ) -> None:
     calls = []
 
@@ -82,25 +93,16 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(
         callbacks: dict[str, Any] = {
             name: listener(who, name) for name in ("on_assigned", "on_revoked", "on_lost")
         }
-        return apportion.Consumer(
-            bootstrap,
-            group,
-            topics=[topic.name],
-            auto_offset_reset="earliest",
-            **callbacks,
-            **options,
-        )
+        return consumers(auto_offset_reset="earliest", **callbacks)
 
     first = consumer("first")
-    while len(first.assignment) < 4:
-        first.poll(100)
+    poll_until_assigned(first, 4)
     second = consumer("second")
     while (len(first.assignment), len(second.assignment)) != (2, 2):
         first.poll(100)
         second.poll(100)
     second.close()
-    while len(first.assignment) < 4:
-        first.poll(100)
+    poll_until_assigned(first, 4)
     first.close()
     there, back = (2, 2) if keeps else (4, 4)
     shared = [] if keeps else [("first", "on_assigned", 2), ("first", "on_revoked", 2)]
@@ -116,35 +118,24 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(
     )
 
 
-def test_an_exception_of_on_assigned_comes_out_of_poll_once(
-    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
-) -> None:
+def test_an_exception_of_on_assigned_comes_out_of_poll_once(consumers: Consumers) -> None:
     def refuse(partitions: tuple[TopicPartition, ...]) -> None:
         raise Refused(Code.NOT_COORDINATOR, f"{len(partitions)} partitions")
 
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], on_assigned=refuse, **options
-    ) as consumer:
+    with consumers(on_assigned=refuse) as consumer:
         with pytest.raises(Refused, match="4 partitions"):
-            while not consumer.assignment:
-                consumer.poll(100)
+            poll_until_assigned(consumer)
         assert len(consumer.assignment) == 4
         consumer.poll(0)
 
 
 def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(
-    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+    consumers: Consumers,
 ) -> None:
-    patient: dict[str, Any] = {"max_poll_interval_ms": 1_000, **options}
-    with apportion.Consumer(
-        bootstrap,
-        group,
-        topics=[topic.name],
-        on_lost=lambda lost: pytest.fail(str(lost)),
-        **patient,
+    with consumers(
+        max_poll_interval_ms=1_000, on_lost=lambda lost: pytest.fail(str(lost))
     ) as consumer:
-        while len(consumer.assignment) < 4:
-            consumer.poll(100)
+        poll_until_assigned(consumer, 4)
         life = consumer.session.status().incarnation
         assert consumer.poll(2_500) == []
         assert (consumer.session.status().incarnation, len(consumer.session.status().owned)) == (
@@ -154,16 +145,13 @@ def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time
 
 
 def test_a_poll_without_time_still_gets_what_is_there(
-    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+    consumers: Consumers, cluster: Cluster, topic: Topic
 ) -> None:
     fill(cluster, topic, each=3)
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name], auto_offset_reset="earliest", **options
-    ) as consumer:
-        while len(consumer.assignment) < 4:
-            consumer.poll(100)
+    with consumers(auto_offset_reset="earliest") as consumer:
+        poll_until_assigned(consumer, 4)
         consumer.commit(dict.fromkeys(consumer.assignment, 0))
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
+    with consumers() as consumer:
         seen, deadline = 0, time.monotonic() + 30
         while seen < 12 and time.monotonic() < deadline:
             seen += len(consumer.poll(0))
@@ -171,17 +159,10 @@ def test_a_poll_without_time_still_gets_what_is_there(
 
 
 def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(
-    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+    consumers: Consumers, cluster: Cluster, topic: Topic, group: str
 ) -> None:
     fill(cluster, topic, each=3)
-    with apportion.Consumer(
-        bootstrap,
-        group,
-        topics=[topic.name],
-        auto_offset_reset="earliest",
-        auto_commit=True,
-        **options,
-    ) as consumer:
+    with consumers(auto_offset_reset="earliest", auto_commit=True) as consumer:
         seen = 0
         while seen < 12:
             seen += len(consumer.poll(5_000))
@@ -189,24 +170,19 @@ def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(
 
 
 def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(
-    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+    consumers: Consumers,
 ) -> None:
     with (
-        apportion.Consumer(
-            bootstrap, group, topics=[topic.name], auto_offset_reset="error", **options
-        ) as consumer,
+        consumers(auto_offset_reset="error") as consumer,
         pytest.raises(Refused, match="auto_offset_reset is 'error'"),
     ):
         for _ in range(100):
             consumer.poll(1_000)
 
 
-def test_offsets_can_be_committed_and_asked_for_by_name(
-    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
-) -> None:
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
-        while not consumer.assignment:
-            consumer.poll(100)
+def test_offsets_can_be_committed_and_asked_for_by_name(consumers: Consumers, topic: Topic) -> None:
+    with consumers() as consumer:
+        poll_until_assigned(consumer)
         consumer.commit({TopicPartition(topic.name, 1): 41})
         assert consumer.committed(
             [TopicPartition(topic.name, 1), TopicPartition(topic.name, 2)]
@@ -217,11 +193,10 @@ def test_offsets_can_be_committed_and_asked_for_by_name(
 
 
 def test_an_offset_of_a_partition_that_does_not_exist_is_refused_at_once(
-    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+    consumers: Consumers, topic: Topic
 ) -> None:
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
-        while not consumer.assignment:
-            consumer.poll(100)
+    with consumers() as consumer:
+        poll_until_assigned(consumer)
         with pytest.raises(Refused) as refusal:
             consumer.commit({TopicPartition(topic.name, 0): 1, TopicPartition(topic.name, 4): 1})
         assert str(refusal.value) == (
@@ -233,7 +208,7 @@ def test_an_offset_of_a_partition_that_does_not_exist_is_refused_at_once(
 
 
 def test_on_revoked_can_commit_and_read_positions_while_the_consumer_closes(
-    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+    consumers: Consumers, cluster: Cluster, topic: Topic, group: str
 ) -> None:
     fill(cluster, topic, each=1)
     positions = {}
@@ -242,14 +217,7 @@ def test_on_revoked_can_commit_and_read_positions_while_the_consumer_closes(
         positions.update({each: consumer.position(each) for each in partitions})
         consumer.commit()
 
-    with apportion.Consumer(
-        bootstrap,
-        group,
-        topics=[topic.name],
-        auto_offset_reset="earliest",
-        on_revoked=keep,
-        **options,
-    ) as consumer:
+    with consumers(auto_offset_reset="earliest", on_revoked=keep) as consumer:
         seen = 0
         while seen < 4:
             seen += len(consumer.poll(5_000))
@@ -258,12 +226,11 @@ def test_on_revoked_can_commit_and_read_positions_while_the_consumer_closes(
 
 
 def test_offsets_of_a_topic_that_was_created_again_go_to_the_new_one(
-    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+    consumers: Consumers, cluster: Cluster, topic: Topic
 ) -> None:
     other = TopicPartition(f"{topic.name}-other", 0)
-    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
-        while not consumer.assignment:
-            consumer.poll(100)
+    with consumers() as consumer:
+        poll_until_assigned(consumer)
         cluster.create_topic(other.topic, 1)
         assert consumer.committed([other]) == {other: None}
         changes.delete_topic(cluster, other.topic)
@@ -277,14 +244,11 @@ def test_offsets_of_a_topic_that_was_created_again_go_to_the_new_one(
 
 
 def test_a_deleted_topic_keeps_no_consumer_from_committing_the_others(
-    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+    consumers: Consumers, cluster: Cluster, topic: Topic
 ) -> None:
     gone = cluster.create_topic(f"{topic.name}-gone", 1)
-    with apportion.Consumer(
-        bootstrap, group, topics=[topic.name, gone.name], **options
-    ) as consumer:
-        while len(consumer.assignment) < 5:
-            consumer.poll(100)
+    with consumers(topics=[topic.name, gone.name]) as consumer:
+        poll_until_assigned(consumer, 5)
         changes.delete_topic(cluster, gone.name)
         with pytest.raises(Refused, match=f"the topic was deleted: {gone.name}-0"):
             consumer.commit()

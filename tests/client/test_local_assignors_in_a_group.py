@@ -80,18 +80,29 @@ class Allotting(Assignor):
         self.told.append(given)
 
 
-def until(consumers: list[Consumer], *sizes: int) -> None:
-    """All poll until they own so many partitions, and none is owned twice."""
+def poll_until(condition: Callable[[], bool], *consumers: Consumer) -> None:
+    """All poll, and go on until this holds."""
     deadline = time.monotonic() + PATIENT_S
-    while time.monotonic() < deadline:
+    while True:
         for consumer in consumers:
             consumer.poll(20)
-        owned = [partition for consumer in consumers for partition in consumer.assignment]
-        if len(owned) == len(dict.fromkeys(owned)) and sizes == tuple(
-            len(consumer.assignment) for consumer in consumers
-        ):
+        if condition():
             return
-    raise AssertionError([consumer.assignment for consumer in consumers])
+        assert time.monotonic() < deadline, [consumer.assignment for consumer in consumers]
+
+
+def sizes(*consumers: Consumer) -> tuple[int, ...]:
+    return tuple(len(consumer.assignment) for consumer in consumers)
+
+
+def until(consumers: list[Consumer], *shares: int) -> None:
+    """All poll until they own so many partitions, and none is owned twice."""
+
+    def are_shared() -> bool:
+        owned = [partition for consumer in consumers for partition in consumer.assignment]
+        return len(owned) == len({*owned}) and sizes(*consumers) == shares
+
+    poll_until(are_shared, *consumers)
 
 
 def joining(
@@ -115,15 +126,13 @@ def test_another_member_computes_when_the_computing_one_is_gone(bootstrap: str) 
     with ExitStack() as stack:
         consumers = [stack.enter_context(joining(bootstrap, "three", each)) for each in assignors]
         until(consumers, 1, 2, 3)
-        busiest = max(range(3), key=lambda index: assignors[index].computed)
-        rest = [index for index in range(3) if index != busiest]
-        before = sum(assignors[index].computed for index in rest)
-        consumers[busiest].close()
-        until([consumers[index] for index in rest], *(assignors[index].share for index in rest))
-        deadline = time.monotonic() + PATIENT_S
-        while sum(assignors[index].computed for index in rest) == before:
-            assert time.monotonic() < deadline
-            until([consumers[index] for index in rest], *(assignors[i].share for i in rest))
+        busiest = max(assignors, key=lambda each: each.computed)
+        leaving = consumers.pop(assignors.index(busiest))
+        assignors.remove(busiest)
+        before = sum(each.computed for each in assignors)
+        leaving.close()
+        poll_until(lambda: sum(each.computed for each in assignors) > before, *consumers)
+        until(consumers, *(each.share for each in assignors))
 
 
 def fail() -> None:
@@ -140,10 +149,7 @@ def test_another_member_computes_when_the_assignor_of_one_raises(
         joining(bootstrap, "raising", Allotting(2, fail)) as one,
     ):
         # Alone, so that it is the one that is chosen.
-        deadline = time.monotonic() + PATIENT_S
-        while failure not in caplog.text:
-            assert time.monotonic() < deadline
-            one.poll(20)
+        poll_until(lambda: failure in caplog.text, one)
         with joining(bootstrap, "raising", sound) as other:
             until([one, other], 2, 4)
     assert sound.computed > 0
@@ -169,10 +175,9 @@ def test_another_member_computes_when_the_assignor_of_one_is_slow(
             until([one, other], 2, 4)
             assert {event.what for event in one.session.history()} == {"offered", "adopted"}
             may_end.set()
-            deadline = time.monotonic() + PATIENT_S
-            while "was too late with the group's target: its assignor took " not in caplog.text:
-                assert time.monotonic() < deadline
-                until([one, other], 2, 4)
+            late = "was too late with the group's target: its assignor took "
+            poll_until(lambda: late in caplog.text, one, other)
+            until([one, other], 2, 4)
 
 
 def test_a_consumer_without_assignors_makes_the_group_use_the_brokers(bootstrap: str) -> None:
@@ -207,11 +212,7 @@ def test_consumers_share_a_skewed_topic_by_lag(bootstrap: str, protocol: str) ->
         apportion.Consumer(bootstrap, f"lag-{protocol}", **options) as one,
         apportion.Consumer(bootstrap, f"lag-{protocol}", **options) as other,
     ):
-        deadline = time.monotonic() + PATIENT_S
-        while sorted(len(each.assignment) for each in (one, other)) != [1, 3]:
-            assert time.monotonic() < deadline, (one.assignment, other.assignment)
-            for consumer in (one, other):
-                consumer.poll(0)
+        poll_until(lambda: sizes(one, other) in ((1, 3), (3, 1)), one, other)
 
 
 class Versioned(Allotting):
@@ -239,10 +240,11 @@ def test_a_group_uses_the_newest_version_that_all_members_understand(bootstrap: 
         assert newer.told[-1].version == 4
         with joining(bootstrap, "versions", older) as other:
             until([one, other], 2, 4)
-            deadline = time.monotonic() + PATIENT_S
-            while (newer.told[-1].user_data, newer.told[-1].version) != (b"[3, 3]", 3):
-                assert time.monotonic() < deadline, newer.told[-1]
-                until([one, other], 2, 4)
+            agreed = (b"[3, 3]", 3)
+            poll_until(
+                lambda: (newer.told[-1].user_data, newer.told[-1].version) == agreed, one, other
+            )
+            until([one, other], 2, 4)
 
 
 def test_an_error_of_the_assignor_reaches_every_member(bootstrap: str) -> None:
@@ -269,14 +271,14 @@ def test_consumers_share_a_skewed_topic_by_the_bytes_that_they_measure(bootstrap
         joining(bootstrap, "bytes", assignors[1], **options) as other,
     ):
         (topic,) = cluster.topics(["skewed"])
-        deadline = time.monotonic() + PATIENT_S
-        while sorted(len(each.assignment) for each in (one, other)) != [1, 3]:
-            assert time.monotonic() < deadline, (one.assignment, other.assignment)
+
+        def is_shared() -> bool:
             for partition, size in zip(partitions_of(topic), (3_000, 800, 800, 800), strict=True):
                 record = (None, b"." * size, ())
                 cluster.produce(partition, encode_batch([record], timestamp_ms=1))
-            for consumer in (one, other):
-                consumer.poll(20)
+            return sizes(one, other) in ((1, 3), (3, 1))
+
+        poll_until(is_shared, one, other)
 
 
 def join_by_hand(cluster: Cluster, group: str) -> int:
@@ -295,8 +297,7 @@ def join_by_hand(cluster: Cluster, group: str) -> int:
     )
     response = cluster.call(request, coordinator=group)
     assert (response.error_code, response.should_compute_assignment) == (Code.NONE, True)
-    epoch: int = response.member_epoch
-    return epoch
+    return int(response.member_epoch)
 
 
 def test_another_member_computes_when_the_chosen_one_is_silent(bootstrap: str) -> None:
@@ -348,8 +349,7 @@ def test_a_consumer_reads_on_when_its_assignor_fails_to_measure(
 
     options: dict[str, Any] = {"topic": "skewed", "auto_offset_reset": "earliest"}
     with joining(bootstrap, "unmeasured", Unmeasuring(), **options) as consumer:
-        deadline = time.monotonic() + PATIENT_S
-        read = 0
+        deadline, read = time.monotonic() + PATIENT_S, 0
         while read < 18_000:
             assert time.monotonic() < deadline
             read += len(consumer.poll(20))

@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,20 @@ from tests.server.peer import Peer
 
 ANYWHERE = "127.0.0.1:0"
 GONE_FOR_GOOD = -1
+GROUP = GroupMetrics(
+    group_id="g",
+    protocol="consumer",
+    state=GroupState.STABLE,
+    members=1,
+    epoch=1,
+    assignment_epoch=1,
+    unowned_partitions=0,
+    rebalances=1,
+    targets_computed=1,
+    heartbeats=1,
+    removed_members={},
+    state_seconds={},
+)
 
 
 def ask(broker: EmbeddedBroker, request: Any, version: int) -> Any:
@@ -70,6 +83,22 @@ def read(address: str, path: str, method: str = "GET") -> tuple[int, str, str]:
         return response.status, response.headers["Content-Type"], response.read().decode()
     finally:
         connection.close()
+
+
+def answered(metrics: Callable[[], Awaitable[BrokerMetrics]], client: Callable[[str], Any]) -> Any:
+    """What a client receives that is given the address of a listener of these metrics."""
+
+    async def serve() -> Any:
+        listener = MetricsListener(metrics, FORMATS, "")
+        bound = bind_socket("127.0.0.1", 0)
+        host, port = bound.getsockname()
+        await listener.start(bound)
+        try:
+            return await asyncio.to_thread(client, f"{host}:{port}")
+        finally:
+            await listener.stop()
+
+    return asyncio.run(serve())
 
 
 def series(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -176,15 +205,12 @@ def test_the_same_metrics_are_read_as_json_and_as_values(broker: EmbeddedBroker)
 
 def test_a_text_has_every_family_and_any_name_of_a_group() -> None:
     name = 'odd "name"\\ \n of a group, ünïcode'
-    group = GroupMetrics(
+    group = replace(
+        GROUP,
         group_id=name,
         protocol="classic",
-        state=GroupState.STABLE,
-        members=1,
-        epoch=1,
         assignment_epoch=None,
         unowned_partitions=None,
-        rebalances=1,
         targets_computed=None,
         heartbeats=5,
         removed_members={"left": 2},
@@ -315,28 +341,15 @@ def test_a_broker_ends_while_a_peer_of_its_metrics_is_silent() -> None:
 
 
 def test_peers_that_are_silent_or_do_not_read_are_cut_off_after_five_seconds() -> None:
-    group = GroupMetrics(
-        group_id="g" * 1_000,
-        protocol="consumer",
-        state=GroupState.STABLE,
-        members=1,
-        epoch=1,
-        assignment_epoch=1,
-        unowned_partitions=0,
-        rebalances=1,
-        targets_computed=1,
-        heartbeats=1,
-        removed_members={},
-        state_seconds={},
-    )
+    group = replace(GROUP, group_id="g" * 1_000)
 
     async def many() -> BrokerMetrics:  # some 24 MB, more than a socket holds
         return BrokerMetrics(
             heartbeat_budget_per_second=0, booked_heartbeats=0, groups=(group,) * 2_000
         )
 
-    def received(address: tuple[str, int]) -> tuple[bytes, bool]:
-        with Peer("{}:{}".format(*address)) as silent, Peer("{}:{}".format(*address)) as deaf:
+    def received(address: str) -> tuple[bytes, bool]:
+        with Peer(address) as silent, Peer(address) as deaf:
             deaf.send(b"GET /metrics HTTP/1.1\r\n\r\n")
             answer_of_silent = silent.is_closed()  # waits for it
             deaf.socket.settimeout(10)
@@ -346,17 +359,7 @@ def test_peers_that_are_silent_or_do_not_read_are_cut_off_after_five_seconds() -
                     rest += more
             return rest, answer_of_silent
 
-    async def serve() -> tuple[bytes, bool]:
-        listener = MetricsListener(many, FORMATS, "")
-        bound = bind_socket("127.0.0.1", 0)
-        address: tuple[str, int] = bound.getsockname()
-        await listener.start(bound)
-        try:
-            return await asyncio.to_thread(received, address)
-        finally:
-            await listener.stop()
-
-    rest, is_closed = asyncio.run(serve())
+    rest, is_closed = answered(many, received)
     assert is_closed
     head, _, body = rest.partition(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length: ")[2].split()[0])
@@ -367,22 +370,11 @@ def test_a_bug_in_the_metrics_is_an_answer_of_its_own() -> None:
     async def broken() -> BrokerMetrics:
         raise AssertionError("a bug")
 
-    async def serve() -> bytes:
-        listener = MetricsListener(broken, FORMATS, "")
-        bound = bind_socket("127.0.0.1", 0)
-        address: tuple[str, int] = bound.getsockname()
-        await listener.start(bound)
-        try:
-            return await asyncio.to_thread(answer_of, address)
-        finally:
-            await listener.stop()
+    def received(address: str) -> bytes:
+        with Peer(address) as peer:
+            peer.send(b"GET /metrics HTTP/1.1\r\n\r\n")
+            return peer.socket.makefile("rb").read()
 
-    head, _, body = asyncio.run(serve()).partition(b"\r\n\r\n")
+    head, _, body = answered(broken, received).partition(b"\r\n\r\n")
     assert head.splitlines()[0] == b"HTTP/1.1 500 Internal Server Error"
     assert body == b"The metrics could not be read; see the log.\n"
-
-
-def answer_of(address: tuple[str, int]) -> bytes:
-    with socket.create_connection(address, timeout=10) as connection:
-        connection.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
-        return connection.makefile("rb").read()

@@ -32,7 +32,7 @@ from apportion.deadlines import Key
 from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.sim.kernel.settings import UNRELIABLE
 from apportion.wire.records.groups import RecordClientAssignor
-from tests.sim.bug import Planted
+from tests.sim.bug import Planted, Swap
 
 # As they are, whatever stands in their place.
 agree, change_or_none = agreed_or_none, offering_members.assignor_change_or_none
@@ -112,42 +112,41 @@ def only_what_is_new(self: LocalAssignors, name: str, *, is_full: bool) -> int:
 LOCAL: dict[str, Any] = {"local_assignor": UNRELIABLE}
 REPLACED = {"statics": 9, "workers": 2, "readers": 3, "delay_us": 20_000}
 
+
+def computing(name: str, why: str, *swaps: Swap) -> Planted:
+    """A bug that shows where unreliable members compute the target."""
+    return Planted(name, why, swaps, LOCAL)
+
+
 INSTALLS = (
-    Planted(
+    computing(
         "anybody-installs",
         "Whoever is a member of the group, at its own epoch, means well.",
-        ((client_targets, "is_chosen", any_member_is),),
-        sizes=LOCAL,
+        (client_targets, "is_chosen", any_member_is),
     ),
-    Planted(
+    computing(
         "any-epoch-installs",
         "The chosen member was asked for a target, and this is one.",
-        ((client_targets, "is_prepared_epoch", any_epoch_is),),
-        sizes=LOCAL,
+        (client_targets, "is_prepared_epoch", any_epoch_is),
     ),
-    Planted(
+    computing(
         "install-unchecked",
         "The member has checked the answer of its assignor before it sends it.",
-        ((checks, "check_given", takes_any_target),),
-        sizes=LOCAL,
+        (checks, "check_given", takes_any_target),
     ),
-    Planted(
+    computing(
         "computes-for-ever",
         "Whoever was chosen will send a target, or its session ends.",
         (
-            (
-                shard,
-                "ON_DEADLINE",
-                {**shard.ON_DEADLINE, client_targets.CLIENT_TARGET: waits_on},
-            ),
+            shard,
+            "ON_DEADLINE",
+            {**shard.ON_DEADLINE, client_targets.CLIENT_TARGET: waits_on},
         ),
-        sizes=LOCAL,
     ),
-    Planted(
+    computing(
         "asked-again",
         "A member that was too late may be faster the next time.",
-        ((client_targets, "is_passed_over", nobody_is),),
-        sizes=LOCAL,
+        (client_targets, "is_passed_over", nobody_is),
     ),
     Planted(
         "successor-without-target",
@@ -156,35 +155,30 @@ INSTALLS = (
         sizes=LOCAL | REPLACED,
         kinds=("restart", "crash", "roll", "more-partitions", "lost-reply"),
     ),
-    Planted(
+    computing(
         "target-of-the-gone",
         "The assignor was told of these members, and its target is one for all of them.",
-        ((target_results, "current_member_or_none", as_if_nobody_went),),
-        sizes=LOCAL,
+        (target_results, "current_member_or_none", as_if_nobody_went),
     ),
-    Planted(
+    computing(
         "reason-unheard",
         "The offer is the same as before, so nothing has changed.",
-        ((heartbeat, "asks_for_assignment", only_another_offer_does),),
-        sizes=LOCAL,
+        (heartbeat, "asks_for_assignment", only_another_offer_does),
     ),
-    Planted(
+    computing(
         "agreed-without-all",
         "Those that offer no assignor have nothing against the one of the others.",
-        ((state, "agreed_or_none", among_those_that_offer),),
-        sizes=LOCAL,
+        (state, "agreed_or_none", among_those_that_offer),
     ),
-    Planted(
+    computing(
         "saved-at-once",
         "What a heartbeat brings is saved with it, as anything else of a member.",
-        ((offering_members, "assignor_change_or_none", saves_at_once),),
-        sizes=LOCAL,
+        (offering_members, "assignor_change_or_none", saves_at_once),
     ),
-    Planted(
+    computing(
         "early-is-forgotten",
         "A member whose metadata come too early sends newer ones later.",
-        ((offering_members, "assignor_change_or_none", saves_only_what_it_brings),),
-        sizes=LOCAL,
+        (offering_members, "assignor_change_or_none", saves_only_what_it_brings),
     ),
     Planted(
         "said-once",
@@ -193,17 +187,15 @@ INSTALLS = (
         sizes=LOCAL | {"assignment_interval_ms": 5_000},
         kinds=("broker-crash",),
     ),
-    Planted(
+    computing(
         "told-at-once",
         "Whoever is to compute the target may ask for the group.",
-        ((client_targets, "may_prepare", whenever_it_asks),),
-        sizes=LOCAL,
+        (client_targets, "may_prepare", whenever_it_asks),
     ),
-    Planted(
+    computing(
         "answer-before-its-epoch",
         "A member is told what its assignor has said with its newest target.",
-        ((offering_members, "told_answer", with_the_newest_target),),
-        sizes=LOCAL,
+        (offering_members, "told_answer", with_the_newest_target),
     ),
 )
 """The guards of `coord.consumer.client_targets`, of `offering_members`, of what they call, and of

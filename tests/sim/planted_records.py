@@ -24,7 +24,7 @@ from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import decode_batch
 from apportion.wire.messages.list_offsets import LATEST
-from tests.sim.bug import Planted
+from tests.sim.bug import Planted, Swap
 
 adopt_target = RecordConsumer._adopt_target  # as they are, whatever stands in their places
 start_partitions = RecordConsumer._start_partitions
@@ -183,107 +183,94 @@ STRAY_CONSUMERS = (
     *("stray-consumer", "crash", "restart", "broker-crash", "broker-pause", "cut"),
     "more-partitions",
 )
-READERS = {"readers": 3, "workers": 0}
+
+
+def reading(name: str, why: str, *swaps: Swap) -> Planted:
+    """A bug of those that read record by record, in worlds of nobody else."""
+    return Planted(name, why, swaps, {"readers": 3, "workers": 0})
+
 
 RECORDS = (
-    Planted(
+    reading(
         "commit-after-adopt",
         "The target is acknowledged as early as possible; the commit has time until then.",
-        ((RecordConsumer, "_adopt_target", adopt_first),),
-        sizes=READERS,
+        (RecordConsumer, "_adopt_target", adopt_first),
     ),
-    Planted(
+    reading(
         "start-without-committed",
         "auto.offset.reset says where a partition starts.",
-        ((RecordConsumer, "_start_partitions", start_by_policy),),
-        sizes=READERS,
+        (RecordConsumer, "_start_partitions", start_by_policy),
     ),
-    Planted(
+    reading(
         "start-from-a-look",
         "The committed offsets were read a moment ago, to look for a claim of the group.",
-        ((RecordConsumer, "_adopt_target", start_before_adopting),),
-        sizes=READERS,
+        (RecordConsumer, "_adopt_target", start_before_adopting),
     ),
-    Planted(
+    reading(
         "start-one-before",
         "The last record may not have been processed.",
-        ((RecordConsumer, "_start_partitions", start_one_before),),
-        sizes=READERS,
+        (RecordConsumer, "_start_partitions", start_one_before),
     ),
-    Planted(
+    reading(
         "start-at-the-end",
         "Nobody has read the partition yet, so nobody misses what is in it.",
-        ((RecordConsumer, "_start_partitions", start_at_the_end),),
-        sizes=READERS,
+        (RecordConsumer, "_start_partitions", start_at_the_end),
     ),
-    Planted(
+    reading(
         "revoked-records",
         "A revoked partition has no position, so nothing of it is delivered.",
-        (
-            (FetchBuffer, "drop", forget_positions),
-            (FetchBuffer, "take", take_what_is_there),
-        ),
-        sizes=READERS,
+        (FetchBuffer, "drop", forget_positions),
+        (FetchBuffer, "take", take_what_is_there),
     ),
-    Planted(
+    reading(
         "commit-undelivered",
         "The record after the last one is the next to commit.",
-        ((RecordConsumer, "uncommitted", commit_what_comes_next),),
-        sizes=READERS,
+        (RecordConsumer, "uncommitted", commit_what_comes_next),
     ),
-    Planted(
+    reading(
         "position-lost-on-rejoin",
         "A new generation is a new beginning: every partition starts at its committed offset.",
-        ((RecordConsumer, "_adopt_target", start_everything_anew),),
-        sizes=READERS,
+        (RecordConsumer, "_adopt_target", start_everything_anew),
     ),
-    Planted(
+    reading(
         "delivered-twice",
         "The position moves when the application asks for the record after it.",
-        ((FetchBuffer, "take", leave_the_last),),
-        sizes=READERS,
+        (FetchBuffer, "take", leave_the_last),
     ),
-    Planted(
+    reading(
         "revoked-without-commit",
         "The next automatic commit is due soon.",
-        ((RecordConsumer, "_revoke_partitions", drop_at_once),),
-        sizes=READERS,
+        (RecordConsumer, "_revoke_partitions", drop_at_once),
     ),
-    Planted(
+    reading(
         "closed-without-commit",
         "The consumer leaves its group, so there is nobody who could commit.",
-        ((RecordConsumer, "close", close_at_once),),
-        sizes=READERS,
+        (RecordConsumer, "close", close_at_once),
     ),
-    Planted(
+    reading(
         "used-before-adopted",
         "The target gives the partitions to this member, so it can start them at once.",
-        ((RecordConsumer, "_adopt_target", start_what_is_offered),),
-        sizes=READERS,
+        (RecordConsumer, "_adopt_target", start_what_is_offered),
     ),
-    Planted(
+    reading(
         "commit-failure-raised",
         "The application wants to know that its positions are not committed.",
-        ((RecordConsumer, "_commit_automatically", commit_or_raise),),
-        sizes=READERS,
+        (RecordConsumer, "_commit_automatically", commit_or_raise),
     ),
-    Planted(
+    reading(
         "outage-raised",
         "Without a broker there are no records, and the application should hear why.",
-        ((RecordConsumer, "_fetch", fetch_or_raise),),
-        sizes=READERS,
+        (RecordConsumer, "_fetch", fetch_or_raise),
     ),
-    Planted(
+    reading(
         "used-though-withdrawn",
         "The target was acknowledged, so its partitions are this member's.",
-        ((RecordConsumer, "_adopt_target", own_what_was_acknowledged),),
-        sizes=READERS,
+        (RecordConsumer, "_adopt_target", own_what_was_acknowledged),
     ),
-    Planted(
+    reading(
         "taken-after-a-loss",
         "The record is here, and the next poll will look at the group.",
-        ((RecordConsumer, "take_at_once", take_whatever_the_group_says),),
-        sizes=READERS,
+        (RecordConsumer, "take_at_once", take_whatever_the_group_says),
     ),
     Planted(
         "joins-unchecked",

@@ -1,5 +1,6 @@
 """Bugs of Streams groups to be found by rehearsals: see `planted.py`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from apportion.streams.task_assignment.threads import (
     ThreadTasks,
     assign_tasks_to_threads,
 )
-from tests.sim.bug import Patch
+from tests.sim.bug import Patch, Swap
 from tests.sim.planted_records import adopt_first
 
 next_versions = probing._NEXT_VERSION
@@ -125,18 +126,19 @@ def forgets_a_task(
     return plan
 
 
+def answering(negotiation: VersionNegotiation, faulty: Callable[..., NextVersion]) -> Swap:
+    """A leader that negotiates so answers by this."""
+    return probing, "_NEXT_VERSION", next_versions | {negotiation: faulty}
+
+
 @dataclass(frozen=True)
 class PlantedInStreams:
-    """One bug, and the law that it breaks.
-
-    swaps: what is replaced, as (module or class, attribute, faulty value). sizes: the rehearsal
-    that shows it.
-    """
+    """One bug, and the law that it breaks. sizes: the rehearsal that shows it."""
 
     name: str
     why: str
     law: str
-    swaps: tuple[tuple[object, str, Any], ...]
+    swaps: tuple[Swap, ...]
     sizes: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -168,33 +170,21 @@ PLANTED = (
         "steps-up",
         "a group that works need not rebalance once more",
         "one-version",
-        ((probing, "_NEXT_VERSION", next_versions | {VersionNegotiation.SHARES: never_steps_up}),),
+        (answering(VersionNegotiation.SHARES, never_steps_up),),
         {"to": "future", "from_": "2.8", "leader": "first"},
     ),
     PlantedInStreams(
         "last-rebalance",
         "somebody will rebalance soon anyway",
         "one-version",
-        (
-            (
-                probing,
-                "_NEXT_VERSION",
-                next_versions | {VersionNegotiation.PROBES: leaves_it_to_others},
-            ),
-        ),
+        (answering(VersionNegotiation.PROBES, leaves_it_to_others),),
         BY_KIP | {"leader": "last"},
     ),
     PlantedInStreams(
         "leader-alone",
         "the sooner the better: whoever sees that all understand more says so",
         "leader-triggers",
-        (
-            (
-                probing,
-                "_NEXT_VERSION",
-                next_versions | {VersionNegotiation.PROBES: everybody_triggers},
-            ),
-        ),
+        (answering(VersionNegotiation.PROBES, everybody_triggers),),
         BY_KIP | {"leader": "last"},
     ),
     PlantedInStreams(

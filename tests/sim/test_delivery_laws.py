@@ -66,7 +66,7 @@ class Group:
         incarnation = next((int(word[1:]) for word in words if word.startswith("@")), 1)
         partitions = [PARTITIONS[word] for word in words if word in PARTITIONS]
         offsets = [int(word) for word in words if word.isdigit()]
-        at = dict.fromkeys(partitions or [P], next(iter(offsets), None))
+        at: dict[Any, Any] = dict.fromkeys(partitions or [P], next(iter(offsets), None))
         checker, consumer = self.checker, self.consumer(name)
         if verb in TOGETHER:
             for each in TOGETHER[verb]:

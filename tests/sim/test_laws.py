@@ -1,6 +1,7 @@
 """Each law of a group sees its violation, and none sees one in what a real coordinator does."""
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -34,33 +35,36 @@ FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
 TOPICS = Topics([Topic("foo", FOO, 4), Topic("bar", BAR, 1)])
 
 
-def member_record(
-    member_id: str, topic_names: tuple[str, ...] = ("foo",), **facts: Any
-) -> CoordinatorRecord:
+def member_metadata(*topic_names: str, **facts: Any) -> ConsumerGroupMemberMetadataValue:
     facts = {
         "instance_id": None,
         "rack_id": None,
         "subscribed_topic_regex": "",
         "server_assignor": None,
     } | facts
-    return records.member_metadata(
-        "g",
-        member_id,
-        ConsumerGroupMemberMetadataValue(subscribed_topic_names=topic_names, **facts),
-    )
+    return ConsumerGroupMemberMetadataValue(subscribed_topic_names=topic_names, **facts)
+
+
+def member_record(
+    member_id: str, topic_names: tuple[str, ...] = ("foo",), **facts: Any
+) -> CoordinatorRecord:
+    return records.member_metadata("g", member_id, member_metadata(*topic_names, **facts))
 
 
 def target(member_id: str, *partitions: int, topic_id: bytes = FOO) -> CoordinatorRecord:
     return records.target_assignment("g", member_id, [(topic_id, partitions)] if partitions else [])
 
 
-def given(partitions: tuple[int, ...], epoch: int) -> tuple[RecordTopicPartitions, ...]:
-    if not partitions:
-        return ()
-    return (
+def partitions_given(
+    parts: Iterable[tuple[bytes, tuple[int, ...]]], epoch: int
+) -> tuple[RecordTopicPartitions, ...]:
+    """These partitions of topics, which were all given at that epoch."""
+    return tuple(
         RecordTopicPartitions(
-            topic_id=FOO, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)
-        ),
+            topic_id=topic_id, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)
+        )
+        for topic_id, partitions in parts
+        if partitions
     )
 
 
@@ -77,8 +81,8 @@ def has(
         member_epoch=epoch,
         previous_member_epoch=before,
         state=int(state),
-        assigned_partitions=given(partitions, at),
-        partitions_pending_revocation=given(revoking, at),
+        assigned_partitions=partitions_given([(FOO, partitions)], at),
+        partitions_pending_revocation=partitions_given([(FOO, revoking)], at),
     )
     return records.current_assignment("g", member_id, value)
 

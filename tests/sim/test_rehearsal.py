@@ -1,22 +1,72 @@
 """The rehearsal of an upgrade, in a quiet world and in one with faults."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
 from apportion.errors import Code
 from apportion.sim.kernel.clock import Simulation
+from apportion.sim.kernel.scenario import draw_faults
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.cluster import StreamsCluster
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.play import RehearsalResult, rehearse
 from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused
+from apportion.sim.streams.settings import LEADERS
 from apportion.sim.streams.thread import StreamThread
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.metadata.upgrades import RollingBounce
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from tests.profiles import simulated_seeds
-from tests.sim.drawn_rehearsals import draw_rehearsal
+
+FAULTS = (
+    *("broker-crash", "broker-pause", "disk-refuses", "crash", "restart", "roll", "pause", "slow"),
+    *("cut", "half-open-up", "half-open-down", "lost-reply", "clock-jump"),
+)
+"""The faults that a rehearsal may have: those that change neither topics nor subscriptions."""
+
+UPGRADES = (
+    ("0.10.0", "1.1"),
+    ("1.1", "2.0"),
+    ("2.0", "post-2.0"),
+    ("2.0", "2.3"),
+    ("2.3", "3.9"),
+    ("1.1", "4.0"),
+    ("2.4", "4.3"),
+    ("4.3", "future"),
+    ("future", "4.3"),
+    ("4.0", "2.3"),
+    ("3.9", "1.1"),
+    ("2.3", "1.1"),
+    ("post-2.0", "2.0"),
+)
+
+
+def draw_rehearsal(seed: int, kinds: Sequence[str] = FAULTS, threads: int = 1) -> Rehearsal:
+    """Draw a rolling upgrade to rehearse from the seed, with simulated faults of these kinds."""
+    rng = Random(f"{seed} rehearsal")
+    from_, to = rng.choice(UPGRADES)
+    quiet = Rehearsal(
+        from_=from_,
+        to=to,
+        instances=rng.randint(2, 5),
+        partitions=rng.randint(1, 6),
+        standbys=rng.choice((0, 0, 1, 2)),
+        threads=threads,
+        leader=rng.choice(LEADERS),
+        seed=seed,
+        away_ms=rng.choice((500, 3_000, 15_000)),
+        session_ms=rng.choice((4_000, 6_000, 10_000)),
+        probing_ms=rng.choice((20_000, 600_000)),
+    )
+    steps = quiet.instances * len(quiet.upgrade.bounces)
+    scenario = replace(
+        quiet.scenario, duration_ms=steps * (quiet.away_ms + quiet.scenario.session_ms)
+    )
+    return replace(quiet, faults=draw_faults(scenario, tuple(kinds)))
 
 
 def versions(rehearsed: RehearsalResult) -> list[int]:

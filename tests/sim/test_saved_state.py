@@ -22,24 +22,11 @@ from apportion.sim.checks.saved import (
 )
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataValue,
     ConsumerGroupRegularExpressionValue,
     OffsetCommitValue,
     RecordClientAssignor,
-    RecordTopicPartitions,
 )
-
-FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
-
-
-def member_metadata(*topic_names: str, **facts: Any) -> ConsumerGroupMemberMetadataValue:
-    facts = {
-        "instance_id": None,
-        "rack_id": None,
-        "subscribed_topic_regex": "",
-        "server_assignor": None,
-    } | facts
-    return ConsumerGroupMemberMetadataValue(subscribed_topic_names=topic_names, **facts)
+from tests.sim.test_laws import BAR, FOO, member_metadata, partitions_given
 
 
 def current(
@@ -54,21 +41,10 @@ def current(
         member_epoch=epoch,
         previous_member_epoch=epoch - 1,
         state=int(state),
-        assigned_partitions=given_at(parts, epoch),
-        partitions_pending_revocation=given_at(revoking, epoch),
+        assigned_partitions=partitions_given(parts, epoch),
+        partitions_pending_revocation=partitions_given(revoking, epoch),
     )
     return records.current_assignment(group_id, member_id, value)
-
-
-def given_at(
-    parts: Sequence[tuple[bytes, tuple[int, ...]]], epoch: int
-) -> tuple[RecordTopicPartitions, ...]:
-    return tuple(
-        RecordTopicPartitions(
-            topic_id=topic_id, partitions=partitions, assignment_epochs=(epoch,) * len(partitions)
-        )
-        for topic_id, partitions in parts
-    )
 
 
 LOG = [

@@ -14,7 +14,19 @@ from apportion.streams.metadata.model import (
     SubscriptionInfo,
     TaskId,
 )
+from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
+
+
+def versions(text: str) -> MetadataVersions:
+    """The version in use and the one supported, of "8/11"; of "2" nobody knows the latter."""
+    return MetadataVersions(*map(int, text.split("/")))
+
+
+def spoken(text: str) -> dict[str, MetadataVersions]:
+    """What each process uses and supports, of "a 8/11, b 2"."""
+    return {name: versions(said) for name, said in map(str.split, text.split(", "))}
+
 
 NUMBERS = st.integers(0, 3) | st.integers(0, 2**31 - 1)
 SUMS = st.sampled_from([RUNNING, OFFSET_UNKNOWN]) | st.integers(0, 2**63 - 1)

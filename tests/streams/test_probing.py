@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +14,10 @@ from apportion.streams.metadata.probing import (
     next_subscription_version,
 )
 from apportion.streams.metadata.releases import Release, VersionNegotiation
+from tests.streams.metadata import spoken, versions
 
-OLD, NEW = 11, 12
+PROBES, SHARES = VersionNegotiation.PROBES, VersionNegotiation.SHARES
+"""The manners of KIP-268, and those since 2.4."""
 
 
 def of(metadata: int, manners: VersionNegotiation) -> Release:
@@ -21,162 +25,136 @@ def of(metadata: int, manners: VersionNegotiation) -> Release:
     return Release("any", metadata, manners, (), eager=True, cooperative=True)
 
 
-def test_a_group_of_one_version_goes_on_with_it() -> None:
-    versions = {"a": MetadataVersions(11, 11), "b": MetadataVersions(11, 11)}
-    assert decide_versions(versions, of(11, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), upgrade_pending=False
-    )
-
-
-def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_version() -> None:
-    versions = {"a": MetadataVersions(OLD, OLD), "b": MetadataVersions(NEW, NEW)}
-    assert decide_versions(versions, of(OLD, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(OLD, OLD), ("b",), (), MetadataVersions(OLD, OLD), upgrade_pending=False
-    )
-    assert next_subscription_version(
-        NEW, MetadataVersions(OLD, OLD), of(NEW, VersionNegotiation.SHARES)
-    ) == NextVersion(OLD, "somebody understands no more than version 11")
-
-
-def test_an_old_leader_answers_newer_members_with_its_version_as_in_kip_268() -> None:
-    versions = {"a": MetadataVersions(3, 3), "b": MetadataVersions(12, 12)}
-    assert decide_versions(versions, of(3, VersionNegotiation.PROBES)) == VersionDecision(
-        MetadataVersions(3, 3), ("b",), ("b",), MetadataVersions(3, 3), upgrade_pending=False
-    )
-    assert next_subscription_version(
-        12, MetadataVersions(3, 3), of(12, VersionNegotiation.PROBES)
-    ) == NextVersion(3, "the leader understands version 3, not 12")
-
-
-def test_a_new_leader_speaks_the_oldest_version_while_somebody_does() -> None:
-    versions = {
-        "a": MetadataVersions(OLD, OLD),
-        "b": MetadataVersions(OLD, NEW),
-        "c": MetadataVersions(NEW, NEW),
+def decision(used: str, future: str | None = None, **more: Any) -> VersionDecision:
+    """These versions, and others for members from the future."""
+    facts: dict[str, Any] = {
+        "future_members": (),
+        "empty_members": (),
+        "upgrade_pending": False,
     }
-    assert decide_versions(versions, of(NEW, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(OLD, OLD), (), (), MetadataVersions(OLD, OLD), upgrade_pending=False
+    return VersionDecision(
+        versions=versions(used), future_versions=versions(future or used), **(facts | more)
     )
-    assert decide_versions(versions, of(NEW, VersionNegotiation.PROBES)) == VersionDecision(
-        MetadataVersions(OLD, NEW), (), (), MetadataVersions(NEW, NEW), upgrade_pending=False
-    )
-
-
-def test_when_all_understand_more_every_member_steps_up_by_itself_since_2_4() -> None:
-    versions = {"a": MetadataVersions(OLD, NEW), "b": MetadataVersions(NEW, NEW)}
-    ruling = decide_versions(versions, of(NEW, VersionNegotiation.SHARES))
-    assert ruling == VersionDecision(
-        MetadataVersions(OLD, NEW), (), (), MetadataVersions(OLD, NEW), upgrade_pending=True
-    )
-    assert next_subscription_version(
-        OLD, ruling.versions, of(NEW, VersionNegotiation.SHARES)
-    ) == NextVersion(NEW, "all understand version 12 now")
-    assert next_subscription_version(
-        NEW, ruling.versions, of(NEW, VersionNegotiation.SHARES)
-    ) == NextVersion(NEW, "somebody speaks version 11 yet")
-
-
-def test_a_group_of_which_nobody_can_be_read_is_over() -> None:
-    assert decide_versions({}, of(11, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), upgrade_pending=False
-    )
-
-
-def test_a_leader_bounced_last_alone_triggers_the_last_rebalance_as_in_kip_268() -> None:
-    versions = {
-        "a": MetadataVersions(3, 12),
-        "b": MetadataVersions(3, 12),
-        "leader": MetadataVersions(12, 12),
-    }
-    ruling = decide_versions(versions, of(12, VersionNegotiation.PROBES))
-    assert ruling == VersionDecision(
-        MetadataVersions(3, 12), (), (), MetadataVersions(12, 12), upgrade_pending=True
-    )
-    assert next_subscription_version(
-        3, ruling.versions, of(12, VersionNegotiation.PROBES)
-    ) == NextVersion(12)
-    assert next_subscription_version(
-        12, ruling.versions, of(12, VersionNegotiation.PROBES), leads_unfinished=True
-    ) == NextVersion(12, "all understand version 12 now")
-
-
-def test_versions_1_and_2_are_not_probed() -> None:
-    versions = {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)}
-    assert decide_versions(versions, of(11, VersionNegotiation.SHARES)) == VersionDecision(
-        MetadataVersions(2), (), (), MetadataVersions(2), upgrade_pending=False
-    )
-    assert next_subscription_version(
-        11, MetadataVersions(2), of(11, VersionNegotiation.SHARES)
-    ) == NextVersion(11)
-    assert next_subscription_version(
-        1, MetadataVersions(1), of(2, VersionNegotiation.FAILS)
-    ) == NextVersion(1)
 
 
 @pytest.mark.parametrize(
-    ("versions", "latest", "manners", "why"),
+    ("speak", "leader", "decided"),
+    [
+        # a group of one version goes on with it, and so does one of which nobody can be read
+        ("a 11/11, b 11/11", of(11, SHARES), decision("11/11")),
+        ("", of(11, SHARES), decision("11/11")),
+        # an old leader gives members from the future their share in its own version
+        ("a 11/11, b 12/12", of(11, SHARES), decision("11/11", future_members=("b",))),
+        # ... but answers them with its version as in KIP-268
+        (
+            "a 3/3, b 12/12",
+            of(3, PROBES),
+            decision("3/3", future_members=("b",), empty_members=("b",)),
+        ),
+        # a new leader speaks the oldest version while somebody does
+        ("a 11/11, b 11/12, c 12/12", of(12, SHARES), decision("11/11")),
+        ("a 11/11, b 11/12, c 12/12", of(12, PROBES), decision("11/12", "12/12")),
+        # all understand more
+        ("a 11/12, b 12/12", of(12, SHARES), decision("11/12", upgrade_pending=True)),
+        (
+            "a 3/12, b 3/12, leader 12/12",
+            of(12, PROBES),
+            decision("3/12", "12/12", upgrade_pending=True),
+        ),
+        # versions 1 and 2 are not probed
+        ("a 2, b 11/11", of(11, SHARES), decision("2")),
+    ],
+)
+def test_a_leader_decides_by_what_all_speak_and_support(
+    speak: str, leader: Release, decided: VersionDecision
+) -> None:
+    assert decide_versions(spoken(speak) if speak else {}, leader) == decided
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "member", "step"),
     [
         (
-            {"a": MetadataVersions(1), "b": MetadataVersions(2)},
-            1,
-            VersionNegotiation.FAILS,
+            12,
+            "11/11",
+            of(12, SHARES),
+            NextVersion(11, "somebody understands no more than version 11"),
+        ),
+        (12, "3/3", of(12, PROBES), NextVersion(3, "the leader understands version 3, not 12")),
+        # every member steps up by itself since 2.4
+        (11, "11/12", of(12, SHARES), NextVersion(12, "all understand version 12 now")),
+        (12, "11/12", of(12, SHARES), NextVersion(12, "somebody speaks version 11 yet")),
+        # before, the leader alone triggers the last rebalance
+        (3, "3/12", of(12, PROBES), NextVersion(12)),
+        # versions 1 and 2 are not probed
+        (11, "2", of(11, SHARES), NextVersion(11)),
+        (1, "1", of(2, VersionNegotiation.FAILS), NextVersion(1)),
+    ],
+)
+def test_a_member_goes_on_with_a_version_by_what_it_sent_and_received(
+    sent: int, received: str, member: Release, step: NextVersion
+) -> None:
+    assert next_subscription_version(sent, versions(received), member) == step
+
+
+def test_a_leader_bounced_last_alone_triggers_the_last_rebalance_as_in_kip_268() -> None:
+    assert next_subscription_version(
+        12, versions("3/12"), of(12, PROBES), leads_unfinished=True
+    ) == NextVersion(12, "all understand version 12 now")
+
+
+@pytest.mark.parametrize(
+    ("speak", "leader", "why"),
+    [
+        (
+            "a 1, b 2",
+            of(1, VersionNegotiation.FAILS),
             "'b' speaks metadata version 2, this leader understands 1",
         ),
         (
-            {"a": MetadataVersions(2), "b": MetadataVersions(12, 12)},
-            11,
-            VersionNegotiation.SHARES,
+            "a 2, b 12/12",
+            of(11, SHARES),
             "another member speaks 2, which cannot probe: stop it, or set",
         ),
         (
-            {"a": MetadataVersions(2), "b": MetadataVersions(12, 12)},
-            3,
-            VersionNegotiation.PROBES,
+            "a 2, b 12/12",
+            of(3, PROBES),
             "another member speaks 2, which cannot probe: stop it, or set",
         ),
     ],
 )
 def test_members_from_the_future_and_from_before_probing_have_no_leader_in_common(
-    versions: dict[str, MetadataVersions], latest: int, manners: VersionNegotiation, why: str
+    speak: str, leader: Release, why: str
 ) -> None:
     with pytest.raises(Refused, match=why) as refusal:
-        decide_versions(versions, of(latest, manners))
+        decide_versions(spoken(speak), leader)
     assert refusal.value.code is Code.INCONSISTENT_GROUP_PROTOCOL
 
 
-@pytest.mark.parametrize(
-    "spoken", [MetadataVersions(0, 11), MetadataVersions(-3, 11), MetadataVersions(11, 4)]
-)
-def test_versions_that_cannot_be_are_refused_with_the_member(spoken: MetadataVersions) -> None:
-    with pytest.raises(
-        Refused,
-        match=f"'b' speaks metadata version {spoken.used} and says to support {spoken.supported}",
-    ):
-        decide_versions(
-            {"a": MetadataVersions(11, 11), "b": spoken}, of(11, VersionNegotiation.SHARES)
-        )
+@pytest.mark.parametrize("said", ["0/11", "-3/11", "11/4"])
+def test_versions_that_cannot_be_are_refused_with_the_member(said: str) -> None:
+    used, supported = said.split("/")
+    why = f"'b' speaks metadata version {used} and says to support {supported}"
+    with pytest.raises(Refused, match=why):
+        decide_versions(spoken(f"a 11/11, b {said}"), of(11, SHARES))
 
 
 @pytest.mark.parametrize(
     ("sent", "received", "why"),
     [
-        (10, MetadataVersions(11, 11), "version 10 was sent and version 11 came back"),
-        (
-            11,
-            MetadataVersions(11, 12),
-            "all are said to support version 12; this member understands 11",
-        ),
+        (10, "11/11", "version 10 was sent and version 11 came back"),
+        (11, "11/12", "all are said to support version 12; this member understands 11"),
     ],
 )
 def test_an_assignment_that_knows_more_than_its_subscription_is_refused(
-    sent: int, received: MetadataVersions, why: str
+    sent: int, received: str, why: str
 ) -> None:
     with pytest.raises(Refused, match=why):
-        next_subscription_version(sent, received, of(11, VersionNegotiation.SHARES))
+        next_subscription_version(sent, versions(received), of(11, SHARES))
 
 
 @given(
-    st.sampled_from((VersionNegotiation.PROBES, VersionNegotiation.SHARES)),
+    st.sampled_from((PROBES, SHARES)),
     st.lists(st.tuples(st.integers(3, LATEST), st.integers(3, LATEST)), min_size=1, max_size=6),
     st.integers(0, 5),
 )
@@ -205,5 +183,5 @@ def test_any_group_that_can_probe_comes_to_the_newest_version_that_all_understan
             break
     assert not rejoins
     assert ruling.versions.used == min(understood.values())
-    if manners is VersionNegotiation.SHARES:
+    if manners is SHARES:
         assert set(speaks.values()) == {min(understood.values())}

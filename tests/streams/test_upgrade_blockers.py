@@ -5,13 +5,7 @@ from apportion.streams.describe.upgrade_blockers import (
     find_upgrade_blocker,
     releases_with_version,
 )
-from apportion.streams.metadata.probing import MetadataVersions
-
-
-def spoken(text: str) -> dict[str, MetadataVersions]:
-    """What each process uses and supports, of "a 8/11, b 2": b does not say what it supports."""
-    rows = (row.split() for row in text.split(", "))
-    return {name: MetadataVersions(*map(int, said.split("/"))) for name, said in rows}
+from tests.streams.metadata import spoken
 
 
 def test_nobody_says_nothing() -> None:
