@@ -14,7 +14,6 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import (
@@ -216,29 +215,6 @@ def test_groups_are_listed_by_their_states_and_types() -> None:
     assert [group.group_id for group in listed(states=("completingrebalance",))] == ["g"]
 
 
-def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_group() -> None:
-    driver = ClassicShardDriver()
-    driver.commit(-1, {("foo", 0): 1}, group_id="simple")
-    driver.join("m", group_id="new")
-    simple, new, none = driver.send(
-        DescribeGroupsRequest(groups=("simple", "new", "none")), 5
-    ).groups
-    assert simple == DescribedGroup(group_id="simple", group_state="Empty")
-    assert (new, none) == (
-        DescribedGroup(group_id="new", group_state="Dead"),
-        DescribedGroup(group_id="none", group_state="Dead"),
-    )
-    errors = [
-        (group.error_code, group.error_message)
-        for group in driver.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 6).groups
-    ]
-    assert errors == [
-        (0, None),
-        (Code.GROUP_ID_NOT_FOUND, "Group new is not a classic group."),
-        (Code.GROUP_ID_NOT_FOUND, "Group none not found."),
-    ]
-
-
 def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody() -> None:
     shard = Shard(GroupSettings(), Topics())
     beat = Arrived(
@@ -306,24 +282,6 @@ def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(
     driver.crash()
     assert driver.group is not None
     assert driver.group.live.rebalance_timeout_ms() == revived_ms
-
-
-@pytest.mark.parametrize(
-    ("epoch", "facts", "code"),
-    [
-        (-1, {}, Code.NONE),
-        (-1, {"member_id": "m"}, Code.NONE),
-        (0, {}, Code.UNKNOWN_MEMBER_ID),
-        (0, {"group_instance_id": "i"}, Code.UNKNOWN_MEMBER_ID),
-    ],
-)
-def test_a_group_without_members_checks_who_commits(
-    epoch: int, facts: dict[str, str], code: Code
-) -> None:
-    driver = ClassicShardDriver()
-    client = ScriptedClient("a")
-    ask(driver, client, client.joining())  # it is given an id, and there is a group
-    assert driver.commit(epoch, {("foo", 0): 1}, version=9, **facts) == [code]
 
 
 def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joins() -> None:

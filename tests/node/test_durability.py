@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 from apportion.errors import Code
 from apportion.wire.batch import decode_batch, split_batches
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.message_texts import request
 from tests.node import kit
 
 PARTITIONS = 2
@@ -56,9 +51,8 @@ class DurabilityModel:
         self.asked_produce[ticket] = partition, values
 
     def commit(self, group: str, offset: int) -> None:
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-        topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
-        ticket = self.driver.ask(OffsetCommitRequest(group_id=group, topics=(topic,)), 9)
+        topics = f"[name=t partitions=[committed_offset={offset}]]"
+        ticket = self.driver.ask(request(f"OffsetCommit group_id={group} topics={topics}"), 9)
         entry = [offset, False]
         self.commits[group].append(entry)
         self.asked_commit[ticket] = entry
@@ -126,9 +120,7 @@ class DurabilityModel:
             assert expected.items() <= stored.items()
             assert sorted(stored) == list(range(len(stored)))
         for group, asked in self.commits.items():
-            fetch = OffsetFetchRequest(
-                groups=(OffsetFetchRequestGroup(group_id=group, topics=None),)
-            )
+            fetch = request(f"OffsetFetch groups=[group_id={group} topics=null]")
             topics = self.driver.call(fetch, 9).groups[0].topics
             last = topics[0].partitions[0].committed_offset if topics else None
             confirmed = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]

@@ -15,14 +15,10 @@ from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import OffsetCommitKey
+from tests.message_texts import request
 from tests.node import kit
 from tests.node.kit import NodeDriver
 
@@ -40,12 +36,9 @@ def join(
     )
 
 
-def commit(group_id: str, offset: Any, member_id: str = "", epoch: int = -1) -> OffsetCommitRequest:
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
-    return OffsetCommitRequest(
-        group_id=group_id, member_id=member_id, generation_id_or_member_epoch=epoch, topics=(topic,)
-    )
+def commit(group_id: str, offset: int, member_id: str = "", epoch: int = -1) -> Any:
+    who = f"group_id={group_id} member_id={member_id} generation_id_or_member_epoch={epoch}"
+    return request(f"OffsetCommit {who} topics=[name=t partitions=[committed_offset={offset}]]")
 
 
 def committed(driver: NodeDriver, *group_ids: str) -> dict[str, list[int]]:
@@ -96,7 +89,9 @@ def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: Nod
 def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
-    nonsense = Arrived(Ticket(99), commit("g", "not a number"), 9, Caller("", ""), bytes(16))
+    broken = commit("g", 2)
+    broken.topics[0].partitions[0].committed_offset = "not a number"
+    nonsense = Arrived(Ticket(99), broken, 9, Caller("", ""), bytes(16))
     try:
         driver.node.step(nonsense, driver.now)
         raise AssertionError("the step should have failed")
