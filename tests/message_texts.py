@@ -26,6 +26,15 @@ def request_of(text: str, ids: Mapping[str, bytes] | None = None) -> Any:
     return part(BY_NAME[name].request, fields, ids or {})
 
 
+def request_and_version(line: str, ids: Mapping[str, bytes]) -> tuple[Any, int]:
+    """The request of a line, whose second word may be its version; else that is the newest."""
+    name, _, fields = line.partition(" ")
+    word, _, rest = fields.partition(" ")
+    has_version = word.isdigit()
+    version = int(word) if has_version else BY_NAME[name].versions[-1]
+    return request_of(f"{name} {rest if has_version else fields}", ids), version
+
+
 def part(kind: Any, text: str, ids: Mapping[str, bytes]) -> Any:
     """A message, or a part of one, with the fields of that text."""
     fields = {field.name: field for field in kind.__fields__}

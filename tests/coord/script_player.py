@@ -4,7 +4,8 @@ Members have one word for a name. FACTS stand anywhere in a step, `name=value`: 
 `rack`, `wants` (server assignor), `regex`, `patience` (rebalance timeout), `at` (epoch), `id`,
 `group`, `version`, `client`, `host`, `without` (a field that a join lacks), `offers` (client-side
 assignors, of which `lag:0-2@1%7!data` has the versions 0 to 2, and data of version 1 for reason 7).
-Partitions are `foo-0 foo-1`, or `foo-0..1`. Steps:
+Partitions are `foo-0 foo-1`, or `foo-0..1`. A request of any API is its name, a version if it is
+not the newest, and its fields (tests/message_texts.py). The other steps:
 
 - `given two; B prepares`: steps whose answers other scripts show
 - `topic foo 3`, `topic foo 3 again`, `topic foo gone`: the topic has that many partitions from now
@@ -60,6 +61,8 @@ from tests.coord.script_words import (
 )
 from tests.coord.shard_driver import HERE, ShardDriver, member_metadata, parts, topic_id
 from tests.coord.toy_assignor import ANSWERS, Toy
+from tests.message_texts import request_and_version, words
+from tests.messages import BY_NAME
 
 ALONE = ["A joins foo offers=lag", "A prepares", "A installs 2: A foo-0..2", "A beats"]
 SET_UPS = {"alone": ALONE, "two": [*ALONE, "B joins foo offers=lag"]}
@@ -83,9 +86,14 @@ class ScriptPlayer:
                 refused = re.search(r": [A-Z]{4}", " ".join(self.play(each)))
                 assert refused is None, f"{each} is refused, and no set-up"
             return []
-        answers = self.step(line)
+        answers = self.ask(line) if line.split()[0] in BY_NAME else self.step(line)
         notes, self.noted = self.driver.notes[self.noted :], len(self.driver.notes)
         return answers + notes
+
+    def ask(self, line: str) -> list[str]:
+        """The whole answer to a request of any API."""
+        ids = {topic.name: topic.id for topic in self.topics.values()}
+        return [words(self.driver.send(*request_and_version(line, ids)), ids) or "done"]
 
     def step(self, line: str) -> list[str]:
         """What the shard says to one step."""
@@ -95,8 +103,7 @@ class ScriptPlayer:
             for word in head.split()
             if (found := FACT.fullmatch(word)) is not None
         }
-        words = [word for word in head.split() if FACT.fullmatch(word) is None]
-        match words:
+        match [word for word in head.split() if FACT.fullmatch(word) is None]:
             case ["topic", *about]:
                 self.change_topic(*about)
             case ["group", "at", epoch, *_]:
@@ -263,10 +270,10 @@ class ScriptPlayer:
             for topic, _, index in [name.rpartition("-")]
         }
         codes = self.driver.commit(at, wanted, member_id, **fields_of(facts))
-        words = [
+        told = [
             f"{name} {Code(code).name}" for (name, _, _), code in zip(pairs, codes, strict=True)
         ]
-        return [f"{member}: {', '.join(words)}"]
+        return [f"{member}: {', '.join(told)}"]
 
     def fetch(self, member: str, wanted: list[str], facts: dict[str, str]) -> list[str]:
         """The offsets that a fetch gives, or its code."""

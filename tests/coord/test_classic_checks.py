@@ -14,21 +14,8 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-    MemberResponse,
-)
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
-from apportion.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records.codec import decode_value
 from apportion.wire.records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -41,34 +28,24 @@ from tests.coord.classic_shard_driver import (
     subscription,
 )
 from tests.coord.shard_driver import through_bytes, topics
+from tests.message_texts import request_of, words
+from tests.messages import BY_NAME
 
 
 @pytest.mark.parametrize("group_id", ["", TOO_LONG])
 @pytest.mark.parametrize(
-    ("kind", "facts", "answer"),
+    ("name", "fields", "about"),
     [
-        (
-            JoinGroupRequest,
-            {"member_id": "m", "session_timeout_ms": 10_000},
-            JoinGroupResponse(
-                error_code=int(Code.INVALID_GROUP_ID), protocol_name=None, member_id="m"
-            ),
-        ),
-        (
-            SyncGroupRequest,
-            {"protocol_type": "consumer", "protocol_name": "range"},
-            SyncGroupResponse(error_code=int(Code.INVALID_GROUP_ID)),
-        ),
-        (HeartbeatRequest, {}, HeartbeatResponse(error_code=int(Code.INVALID_GROUP_ID))),
-        (LeaveGroupRequest, {}, LeaveGroupResponse(error_code=int(Code.INVALID_GROUP_ID))),
+        ("JoinGroup", "member_id=m session_timeout_ms=10000", " protocol_name=null member_id=m"),
+        ("SyncGroup", "protocol_type=consumer protocol_name=range", ""),
+        ("Heartbeat", "", ""),
+        ("LeaveGroup", "", ""),
     ],
 )
-def test_no_group_has_such_an_id(
-    kind: type[Any], facts: dict[str, int | str], answer: Any, group_id: str
-) -> None:
-    assert (
-        ClassicShardDriver().send(kind(group_id=group_id, **facts), kind.__versions__[-1]) == answer
-    )
+def test_no_group_has_such_an_id(name: str, fields: str, about: str, group_id: str) -> None:
+    asked = request_of(f"{name} group_id={group_id} {fields}")
+    answer = ClassicShardDriver().send(asked, BY_NAME[name].versions[-1])
+    assert words(answer) == f"error_code=INVALID_GROUP_ID{about}"
 
 
 def test_a_subscription_is_copied_out_of_its_request_buffer() -> None:
@@ -124,23 +101,19 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
 def test_leave_group_names_each_member_from_version_3_on_and_has_one_code_before() -> None:
     driver = ClassicShardDriver()
     client = join_and_sync(driver, ScriptedClient("a"))
-    wrong = LeaveGroupRequest(group_id="g", member_id="x")
-    unknown = int(Code.UNKNOWN_MEMBER_ID)
-    assert driver.send(wrong, 2) == LeaveGroupResponse(error_code=unknown)
-    named = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="x"),))
-    for version in (3, 4, 5):
-        assert driver.send(named, version) == LeaveGroupResponse(
-            members=(MemberResponse(member_id="x", error_code=unknown),)
-        )
-    assert driver.send(LeaveGroupRequest(group_id="none", member_id="x"), 0) == LeaveGroupResponse(
-        error_code=unknown
-    )
-    assert (
-        driver.send(LeaveGroupRequest(group_id="g", member_id=client.member_id), 1)
-        == LeaveGroupResponse()
-    )
+    for asked, versions, answer in (
+        ("group_id=g member_id=x", (2,), "error_code=UNKNOWN_MEMBER_ID"),
+        ("group_id=g members=[member_id=x]", (3, 4, 5), GONE),
+        ("group_id=none member_id=x", (0,), "error_code=UNKNOWN_MEMBER_ID"),
+        (f"group_id=g member_id={client.member_id}", (1,), ""),
+    ):
+        for version in versions:
+            assert words(driver.send(request_of(f"LeaveGroup {asked}"), version)) == answer
     assert driver.group is not None
     assert driver.group.is_empty()
+
+
+GONE = "members=[member_id=x error_code=UNKNOWN_MEMBER_ID]"
 
 
 def test_a_member_that_believes_in_another_protocol_gets_no_assignment() -> None:
@@ -156,11 +129,8 @@ def test_a_member_that_believes_in_another_protocol_gets_no_assignment() -> None
 
 def deleted(driver: ClassicShardDriver) -> tuple[int, list[int]]:
     """The codes of an OffsetDelete of foo-0 and bar-0."""
-    partition = (OffsetDeleteRequestPartition(partition_index=0),)
-    wanted = tuple(
-        OffsetDeleteRequestTopic(name=name, partitions=partition) for name in ("foo", "bar")
-    )
-    answer = driver.send(OffsetDeleteRequest(group_id="g", topics=wanted), 0)
+    topics = "[name=foo partitions=[-], name=bar partitions=[-]]"
+    answer = driver.send(request_of(f"OffsetDelete group_id=g topics={topics}"), 0)
     return answer.error_code, [topic.partitions[0].error_code for topic in answer.topics]
 
 
@@ -214,29 +184,6 @@ def test_groups_are_listed_by_their_states_and_types() -> None:
     assert listed(states=("PreparingRebalance",)) == ()
     ask(driver, client, client.joining())
     assert [group.group_id for group in listed(states=("completingrebalance",))] == ["g"]
-
-
-def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_group() -> None:
-    driver = ClassicShardDriver()
-    driver.commit(-1, {("foo", 0): 1}, group_id="simple")
-    driver.join("m", group_id="new")
-    simple, new, none = driver.send(
-        DescribeGroupsRequest(groups=("simple", "new", "none")), 5
-    ).groups
-    assert simple == DescribedGroup(group_id="simple", group_state="Empty")
-    assert (new, none) == (
-        DescribedGroup(group_id="new", group_state="Dead"),
-        DescribedGroup(group_id="none", group_state="Dead"),
-    )
-    errors = [
-        (group.error_code, group.error_message)
-        for group in driver.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 6).groups
-    ]
-    assert errors == [
-        (0, None),
-        (Code.GROUP_ID_NOT_FOUND, "Group new is not a classic group."),
-        (Code.GROUP_ID_NOT_FOUND, "Group none not found."),
-    ]
 
 
 def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody() -> None:
@@ -306,24 +253,6 @@ def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(
     driver.crash()
     assert driver.group is not None
     assert driver.group.live.rebalance_timeout_ms() == revived_ms
-
-
-@pytest.mark.parametrize(
-    ("epoch", "facts", "code"),
-    [
-        (-1, {}, Code.NONE),
-        (-1, {"member_id": "m"}, Code.NONE),
-        (0, {}, Code.UNKNOWN_MEMBER_ID),
-        (0, {"group_instance_id": "i"}, Code.UNKNOWN_MEMBER_ID),
-    ],
-)
-def test_a_group_without_members_checks_who_commits(
-    epoch: int, facts: dict[str, str], code: Code
-) -> None:
-    driver = ClassicShardDriver()
-    client = ScriptedClient("a")
-    ask(driver, client, client.joining())  # it is given an id, and there is a group
-    assert driver.commit(epoch, {("foo", 0): 1}, version=9, **facts) == [code]
 
 
 def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joins() -> None:

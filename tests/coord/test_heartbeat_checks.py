@@ -11,17 +11,9 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from apportion.wire.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponseTopic,
-)
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue
 from tests.coord.shard_driver import ShardDriver, through_bytes
+from tests.message_texts import request_of, words
 
 COMPLETE: dict[str, Any] = {
     "rebalance_timeout_ms": 1_000,
@@ -151,34 +143,28 @@ def test_a_request_that_comes_before_the_log_was_read_has_to_wait() -> None:
     assert driver.join("a").error_code == Code.COORDINATOR_LOAD_IN_PROGRESS
 
 
-@pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
+@pytest.mark.parametrize(
+    ("versions", "asked", "refused"),
+    [
+        (
+            (1,),
+            "group_id=g topics=[name=foo partition_indexes=[0,2]]",
+            "topics=[name=foo partitions=[committed_offset=-1 error_code={code}, "
+            "partition_index=2 committed_offset=-1 error_code={code}]]",
+        ),
+        ((2, 7), "group_id=g topics=[name=foo partition_indexes=[0,2]]", "error_code={code}"),
+        (
+            (8, 10),
+            "groups=[group_id=g, group_id=h]",
+            "groups=[group_id=g error_code={code}, group_id=h error_code={code}]",
+        ),
+    ],
+)
 def test_a_too_early_offset_fetch_is_refused_if_its_version_has_an_error_code(
-    version: int,
+    versions: tuple[int, ...], asked: str, refused: str
 ) -> None:
-    driver, code = ShardDriver(), Code.COORDINATOR_LOAD_IN_PROGRESS
+    driver = ShardDriver()
     driver.shard._is_loaded = False
-    if version >= 8:
-        request = OffsetFetchRequest(
-            groups=(OffsetFetchRequestGroup(group_id="g"), OffsetFetchRequestGroup(group_id="h"))
-        )
-        refused = OffsetFetchResponse(
-            groups=(
-                OffsetFetchResponseGroup(group_id="g", error_code=code),
-                OffsetFetchResponseGroup(group_id="h", error_code=code),
-            )
-        )
-    else:
-        request = OffsetFetchRequest(
-            group_id="g", topics=(OffsetFetchRequestTopic(name="foo", partition_indexes=(0, 2)),)
-        )
-        nowhere = tuple(
-            OffsetFetchResponsePartition(
-                partition_index=index, committed_offset=-1, metadata="", error_code=code
-            )
-            for index in (0, 2)
-        )
-        at_partitions = OffsetFetchResponse(
-            topics=(OffsetFetchResponseTopic(name="foo", partitions=nowhere),)
-        )
-        refused = at_partitions if version == 1 else OffsetFetchResponse(error_code=code)
-    assert driver.send(request, version) == refused
+    for version in versions:
+        answer = driver.send(request_of(f"OffsetFetch {asked}"), version)
+        assert words(answer) == refused.format(code="COORDINATOR_LOAD_IN_PROGRESS")

@@ -12,35 +12,10 @@ from apportion.machine import Arrived, Flush, Flushed, Gone, Instant, Reply, Tic
 from apportion.node.coordinators import Coordinators
 from apportion.node.partitions import Partition
 from apportion.store.disk import DiskError
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from apportion.wire.messages.init_producer_id import InitProducerIdRequest
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from apportion.wire.messages.leave_group import LeaveGroupRequest
-from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.metadata import MetadataRequest
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from apportion.wire.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-)
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.message_texts import request_of
 from tests.node import kit
 from tests.node.config_requests import SESSION, incremental
 from tests.node.kit import NodeDriver
@@ -215,8 +190,7 @@ class FaultHistory(NodeDriver):
                 self.gone.add(ticket)
                 self.step(Gone((Ticket(ticket),)))
         elif not self.has_ended:
-            request, version = REQUESTS[what](self, *fields)
-            ticket = self.ask(request, version)
+            ticket = self.ask(*REQUESTS[what](self, *fields))
             self.requests[ticket] = (what, *fields, self.number)
 
     def last_joined(self, group: str) -> tuple[str, int, str]:
@@ -267,65 +241,48 @@ def fetch(history: Any, topic: str, partitions: tuple[int, ...]) -> tuple[FetchR
     return FetchRequest(max_wait_ms=2_000, min_bytes=300, max_bytes=1 << 20, topics=topics), 12
 
 
-def commit(history: Any, group: str, topic: str) -> tuple[OffsetCommitRequest, int]:
+def commit(history: Any, group: str, topic: str) -> tuple[Any, int]:
     history.value()
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=history.number)
-    topics = (OffsetCommitRequestTopic(name=topic, partitions=(partition,)),)
-    return OffsetCommitRequest(group_id=group, topics=topics), 9
+    partitions = f"[committed_offset={history.number}]"
+    text = f"OffsetCommit group_id={group} topics=[name={topic} partitions={partitions}]"
+    return request_of(text), 9
 
 
-def committed(history: Any, groups: tuple[str, ...]) -> tuple[OffsetFetchRequest, int]:
-    topics = tuple(OffsetFetchRequestTopic(name=topic, partition_indexes=(0,)) for topic in TOPICS)
-    return OffsetFetchRequest(
-        groups=tuple(OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups)
-    ), 9
+def committed(history: Any, groups: tuple[str, ...]) -> tuple[Any, int]:
+    topics = ", ".join(f"name={topic} partition_indexes=[0]" for topic in TOPICS)
+    asked = ", ".join(f"group_id={group} topics=[{topics}]" for group in groups)
+    return request_of(f"OffsetFetch groups=[{asked}]"), 9
 
 
-def join(history: Any, group: str, is_back: bool = False) -> tuple[JoinGroupRequest, int]:
-    protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
+def join(history: Any, group: str, is_back: bool = False) -> tuple[Any, int]:
     member_id = history.last_joined(group)[0] if is_back else ""
-    fields: dict[str, Any] = {
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 20_000,
-        "member_id": member_id,
-        "protocol_type": "consumer",
-    }
-    return JoinGroupRequest(group_id=group, protocols=protocols, **fields), 3
+    timeouts = "session_timeout_ms=10000 rebalance_timeout_ms=20000"
+    who = f"group_id={group} member_id={member_id} {timeouts}"
+    return request_of(f"JoinGroup {who} protocol_type=consumer protocols=[name=range]"), 3
 
 
-def sync(history: Any, group: str) -> tuple[SyncGroupRequest, int]:
+def sync(history: Any, group: str) -> tuple[Any, int]:
     member_id, generation, leader = history.last_joined(group)
-    given = (
-        (SyncGroupRequestAssignment(member_id=member_id, assignment=history.value()),)
-        if member_id == leader
-        else ()
-    )
-    return SyncGroupRequest(
-        group_id=group, generation_id=generation, member_id=member_id, assignments=given
-    ), 3
+    given = f"member_id={member_id} assignment={history.value().decode()}"
+    who = f"group_id={group} generation_id={generation} member_id={member_id}"
+    return request_of(f"SyncGroup {who} assignments=[{given if member_id == leader else ''}]"), 3
 
 
-def delete(history: Any, topic: str, index: int, offset: int) -> tuple[DeleteRecordsRequest, int]:
-    wanted = DeleteRecordsTopic(
-        name=topic, partitions=(DeleteRecordsPartition(partition_index=index, offset=offset),)
-    )
-    return DeleteRecordsRequest(topics=(wanted,), timeout_ms=1), 2
+def delete(history: Any, topic: str, index: int, offset: int) -> tuple[Any, int]:
+    partitions = f"[partition_index={index} offset={offset}]"
+    return request_of(
+        f"DeleteRecords topics=[name={topic} partitions={partitions}] timeout_ms=1"
+    ), 2
 
 
-def beat(history: Any, member: str, epoch: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
-    fields: dict[str, Any] = (
-        {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": TOPICS, "topic_partitions": ()}
-        if epoch == 0
-        else {}
-    )
-    return ConsumerGroupHeartbeatRequest(
-        group_id="c", member_id=member, member_epoch=epoch, **fields
-    ), 1
+def beat(history: Any, member: str, epoch: int) -> tuple[Any, int]:
+    joins = "rebalance_timeout_ms=10000 subscribed_topic_names=[t,u] topic_partitions=[]"
+    who = f"group_id=c member_id={member} member_epoch={epoch}"
+    return request_of(f"ConsumerGroupHeartbeat {who} {'' if epoch else joins}"), 1
 
 
-def make(history: Any, name: str) -> tuple[CreateTopicsRequest, int]:
-    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    return CreateTopicsRequest(topics=(wanted,)), 7
+def make(history: Any, name: str) -> tuple[Any, int]:
+    return request_of(f"CreateTopics topics=[name={name} num_partitions=1 replication_factor=1]"), 7
 
 
 def alter(history: Any, kind: str, name: str) -> tuple[IncrementalAlterConfigsRequest, int]:
@@ -343,25 +300,23 @@ REQUESTS: dict[str, Callable[..., Any]] = {
     "join": join,
     "sync": sync,
     "leave": lambda history, group: (
-        LeaveGroupRequest(group_id=group, member_id=history.last_joined(group)[0]),
+        request_of(f"LeaveGroup group_id={group} member_id={history.last_joined(group)[0]}"),
         2,
     ),
     "beat": beat,
     "delete": delete,
     "make": make,
     "alter": alter,
-    "describe": lambda history, groups: (DescribeGroupsRequest(groups=groups), 5),
-    "drop": lambda history, name: (
-        DeleteTopicsRequest(topics=(DeleteTopicState(name=name, topic_id=bytes(16)),)),
-        6,
+    "describe": lambda history, groups: (
+        request_of(f"DescribeGroups groups=[{','.join(groups)}]"),
+        5,
     ),
+    "drop": lambda history, name: (request_of(f"DeleteTopics topics=[name={name}]"), 6),
     "grow": lambda history, name: (
-        CreatePartitionsRequest(
-            topics=(CreatePartitionsTopic(name=name, count=3, assignments=None),)
-        ),
+        request_of(f"CreatePartitions topics=[name={name} count=3 assignments=null]"),
         3,
     ),
-    "metadata": lambda history: (MetadataRequest(topics=None), 12),
-    "list": lambda history: (ListGroupsRequest(), 5),
-    "number": lambda history: (InitProducerIdRequest(transactional_id=None), 4),
+    "metadata": lambda history: (request_of("Metadata topics=null"), 12),
+    "list": lambda history: (request_of("ListGroups"), 5),
+    "number": lambda history: (request_of("InitProducerId transactional_id=null"), 4),
 }

@@ -17,8 +17,7 @@ Steps:
 
 from typing import Any
 
-from tests.message_texts import request_of, words
-from tests.messages import BY_NAME
+from tests.message_texts import request_and_version, words
 from tests.node import kit
 from tests.node.topic_requests import create
 
@@ -87,10 +86,7 @@ class ScriptPlayer:
 
     def asked(self, line: str) -> tuple[Any, int]:
         """The request of a line, and its version."""
-        name, _, fields = line.partition(" ")
-        word, _, rest = fields.partition(" ")
-        version = int(word) if word.isdigit() else BY_NAME[name].versions[-1]
-        return request_of(f"{name} {rest if word.isdigit() else fields}", self.ids()), version
+        return request_and_version(line, self.ids())
 
     def said(self, answer: Any) -> str:
         """An answer as text."""

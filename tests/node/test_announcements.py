@@ -6,8 +6,8 @@ import pytest
 
 from apportion.errors import Code
 from apportion.node.coordinators import Coordinators
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.node import group_requests
 from tests.node.fault_histories import Fault, begun
 
 GROUPS = ("g", "h", "i")
@@ -15,18 +15,8 @@ GROUPS = ("g", "h", "i")
 
 def beat(history: Any, group_id: str, epoch: int) -> tuple[int, Any]:
     """The epoch of the member of a group that reads x, and its partitions by topic id."""
-    facts: dict[str, Any] = (
-        {}
-        if epoch
-        else {
-            "rebalance_timeout_ms": 10_000,
-            "topic_partitions": (),
-            "subscribed_topic_names": ("x",),
-        }
-    )
-    answer = history.call(
-        ConsumerGroupHeartbeatRequest(group_id=group_id, member_id="m", member_epoch=epoch, **facts)
-    )
+    wishes = "subscribed_topic_names=[x]"
+    answer = history.call(group_requests.beat(group_id, "m", epoch, wishes))
     assert answer.error_code == Code.NONE
     return answer.member_epoch, answer.assignment and answer.assignment.topic_partitions
 

@@ -9,51 +9,35 @@ import pytest
 from apportion.errors import Code
 from apportion.machine import Gone, Ticket
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.message_texts import request_of
 from tests.node.kit import NodeDriver
 
 
-def joining(
-    member_id: str = "", instance_id: str | None = None, group_id: str = "g"
-) -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id=group_id,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=20_000,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"said"),),
-    )
+def joining(member_id: str = "", instance_id: str = "null", group_id: str = "g") -> Any:
+    who = f"group_id={group_id} member_id={member_id} group_instance_id={instance_id}"
+    timeouts = "session_timeout_ms=10000 rebalance_timeout_ms=20000"
+    protocols = "protocol_type=consumer protocols=[name=range metadata=said]"
+    return request_of(f"JoinGroup {who} {timeouts} {protocols}")
 
 
-def syncing(joined: JoinGroupResponse, version: Any = 5, **given: Any) -> SyncGroupRequest:
-    names = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
-    assignments = tuple(
-        SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
-        for member_id, assignment in given.items()
-    )
-    return SyncGroupRequest(
-        group_id="g",
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        assignments=assignments,
-        **names,
-    )
+def syncing(joined: Any, version: int = 5, assignment: str = "") -> Any:
+    """A sync that gives the member an assignment, if there is one."""
+    names = "protocol_type=consumer protocol_name=range" if version >= 5 else ""
+    given = f"member_id={joined.member_id} assignment={assignment}" if assignment else ""
+    return request_of(f"SyncGroup {membership(joined)} {names} assignments=[{given}]")
 
 
-def beating(joined: JoinGroupResponse) -> HeartbeatRequest:
-    return HeartbeatRequest(
-        group_id="g", generation_id=joined.generation_id, member_id=joined.member_id
-    )
+def membership(joined: Any) -> str:
+    return f"group_id=g generation_id={joined.generation_id} member_id={joined.member_id}"
+
+
+def beating(joined: Any) -> Any:
+    return request_of(f"Heartbeat {membership(joined)}")
 
 
 def wait_for(driver: NodeDriver, ticket: int) -> JoinGroupResponse:
@@ -74,8 +58,7 @@ def led(driver: NodeDriver, version: int = 9) -> JoinGroupResponse:
 def settled(driver: NodeDriver) -> JoinGroupResponse:
     """A group of one that has its assignment."""
     joined = led(driver)
-    defaults: dict[str, Any] = {joined.member_id: b"all"}
-    assert driver.call(syncing(joined, **defaults)).assignment == b"all"
+    assert driver.call(syncing(joined, assignment="all")).assignment == b"all"
     return joined
 
 
@@ -90,7 +73,7 @@ def test_a_member_joins_syncs_beats_and_leaves_in_every_version(
         joined.member_id,
     )
     sync_version = min(version, 5)
-    synced = driver.call(syncing(joined, sync_version, **{joined.member_id: b"all"}), sync_version)
+    synced = driver.call(syncing(joined, sync_version, "all"), sync_version)
     assert (synced.error_code, synced.assignment) == (Code.NONE, b"all")
     assert driver.call(beating(joined), min(version, 4)).error_code == Code.NONE
     (group,) = driver.call(DescribeGroupsRequest(groups=("g",)), min(version, 6)).groups
@@ -108,8 +91,7 @@ def test_a_member_joins_syncs_beats_and_leaves_in_every_version(
 
 def test_nobody_is_told_an_assignment_that_could_be_lost(driver: NodeDriver) -> None:
     joined = led(driver)
-    defaults: dict[str, Any] = {joined.member_id: b"all"}
-    ticket = driver.ask(syncing(joined, **defaults))
+    ticket = driver.ask(syncing(joined, assignment="all"))
     beat = driver.ask(beating(joined))
     assert not {ticket, beat} & set(driver.answers)
     driver.flush()
@@ -125,7 +107,7 @@ def test_an_assignment_that_the_disk_refused_was_never_given(driver: NodeDriver)
     driver.flush()
     again = next(answer for answer in reversed(driver.answers.values()))
     assert again.generation_id == 2
-    lost = driver.ask(syncing(again, **{again.member_id: b"new"}))
+    lost = driver.ask(syncing(again, assignment="new"))
     waits = driver.ask(joining(instance_id="i"), 3)
     driver.fail_flush()
     codes = [driver.answers[ticket].error_code for ticket in (lost, waits)]

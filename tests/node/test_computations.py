@@ -7,25 +7,14 @@ import pytest
 from apportion.errors import Code
 from apportion.machine import Computed
 from apportion.node.coordinators import Coordinators
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.coord.toy_assignor import Toy
+from tests.node import group_requests
 from tests.node.fault_histories import Fault, begun
 
 
-def beat(member_id: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
+def beat(member_id: str, epoch: int) -> Any:
     """A heartbeat, or a join, in the group g."""
-    facts: dict[str, Any] = (
-        {}
-        if epoch
-        else {
-            "rebalance_timeout_ms": 10_000,
-            "topic_partitions": (),
-            "subscribed_topic_names": ("foo",),
-        }
-    )
-    return ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id=member_id, member_epoch=epoch, **facts
-    )
+    return group_requests.beat("g", member_id, epoch, "subscribed_topic_names=[foo]")
 
 
 @pytest.fixture

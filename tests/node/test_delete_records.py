@@ -11,33 +11,15 @@ from hypothesis import strategies as st
 from apportion.errors import Code
 from apportion.store.disk import DiskError
 from apportion.wire.batch import decode_batch, split_batches
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from apportion.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from apportion.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from tests.node import kit
+from tests.message_texts import request_of, words
+from tests.node import kit, topic_requests
 from tests.node.kit import NodeDriver
+from tests.node.topic_requests import EARLIEST, LATEST, YOUNGEST, create
 
-LATEST, EARLIEST, YOUNGEST = -1, -2, -3
 
-
-def trim(offset: int, topic: str = "t", partition: int = 0) -> DeleteRecordsRequest:
-    wanted = DeleteRecordsPartition(partition_index=partition, offset=offset)
-    return DeleteRecordsRequest(
-        topics=(DeleteRecordsTopic(name=topic, partitions=(wanted,)),), timeout_ms=1000
-    )
+def trim(offset: int, topic: str = "t", partition: int = 0) -> Any:
+    where = f"partition_index={partition} offset={offset}"
+    return request_of(f"DeleteRecords topics=[name={topic} partitions=[{where}]] timeout_ms=1000")
 
 
 def trimmed(
@@ -51,12 +33,7 @@ def trimmed(
 
 
 def listed(driver: NodeDriver, when: int) -> int:
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=when)
-    [topic] = driver.call(
-        ListOffsetsRequest(topics=(ListOffsetsTopic(name="t", partitions=(wanted,)),)), 10
-    ).topics
-    result: int = topic.partitions[0].offset
-    return result
+    return topic_requests.listed(driver, when)[0]
 
 
 def values(driver: NodeDriver, offset: int) -> tuple[Any, int]:
@@ -132,27 +109,19 @@ def test_minus_one_is_all_that_can_be_read(filled: NodeDriver) -> None:
 def test_a_forbidden_deletion_of_records_is_refused_with_kafkas_code(
     filled: NodeDriver, wanted: tuple[Any, ...], code: Code
 ) -> None:
-    config = CreatableTopicConfig(name="cleanup.policy", value="compact")
-    topic = CreatableTopic(
-        name="compacted", num_partitions=1, replication_factor=1, configs=(config,)
-    )
-    filled.call(CreateTopicsRequest(topics=(topic,)))
+    create(filled, "compacted", cleanup_policy="compact")
     assert trimmed(filled, *wanted) == (-1, code)
 
 
 def test_a_topic_that_is_compacted_and_deleted_from_loses_records(filled: NodeDriver) -> None:
-    config = CreatableTopicConfig(name="cleanup.policy", value="compact, delete")
-    topic = CreatableTopic(name="both", num_partitions=1, replication_factor=1, configs=(config,))
-    filled.call(CreateTopicsRequest(topics=(topic,)))
+    create(filled, "both", cleanup_policy="compact, delete")
     assert trimmed(filled, 0, "both") == (0, Code.NONE)
 
 
 def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled: NodeDriver) -> None:
-    twice = DeleteRecordsRequest(topics=trim(9).topics + trim(2).topics)
-    [topic] = filled.call(twice).topics
-    assert topic.partitions == (
-        DeleteRecordsPartitionResult(partition_index=0, low_watermark=2, error_code=0),
-    )
+    twice = "[name=t partitions=[offset=9], name=t partitions=[offset=2]]"
+    answer = filled.call(request_of(f"DeleteRecords topics={twice}"))
+    assert words(answer) == "topics=[name=t partitions=[low_watermark=2]]"
 
 
 def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(filled: NodeDriver) -> None:
@@ -221,14 +190,7 @@ def test_files_of_deleted_records_leave_the_disk() -> None:
 
 def test_the_settings_of_a_topic_say_how_large_its_files_grow() -> None:
     driver = kit.NodeDriver()
-    config = CreatableTopicConfig(name="segment.bytes", value="1048576")
-    driver.call(
-        CreateTopicsRequest(
-            topics=(
-                CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),
-            )
-        )
-    )
+    create(driver, segment_bytes="1048576")
     for _ in range(3):
         driver.call(kit.produce("t", kit.batch(b"x" * 700_000)), 12)
     assert [int(name[:20]) for name in files(driver) if name.endswith(".log")] == [0, 1, 2]

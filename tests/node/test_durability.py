@@ -9,14 +9,9 @@ from hypothesis import strategies as st
 
 from apportion.errors import Code
 from apportion.wire.batch import decode_batch, split_batches
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.message_texts import request_of
 from tests.node import kit
+from tests.node.group_requests import beat, commit
 
 PARTITIONS = 2
 GROUPS = ("g", "h")
@@ -56,9 +51,7 @@ class DurabilityModel:
         self.asked_produce[ticket] = partition, values
 
     def commit(self, group: str, offset: int) -> None:
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-        topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
-        ticket = self.driver.ask(OffsetCommitRequest(group_id=group, topics=(topic,)), 9)
+        ticket = self.driver.ask(commit(group, offset), 9)
         entry = [offset, False]
         self.commits[group].append(entry)
         self.asked_commit[ticket] = entry
@@ -126,9 +119,7 @@ class DurabilityModel:
             assert expected.items() <= stored.items()
             assert sorted(stored) == list(range(len(stored)))
         for group, asked in self.commits.items():
-            fetch = OffsetFetchRequest(
-                groups=(OffsetFetchRequestGroup(group_id=group, topics=None),)
-            )
+            fetch = request_of(f"OffsetFetch groups=[group_id={group} topics=null]")
             topics = self.driver.call(fetch, 9).groups[0].topics
             last = topics[0].partitions[0].committed_offset if topics else None
             confirmed = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
@@ -167,15 +158,7 @@ def test_members_that_were_let_in_are_in_after_a_crash(history: list[tuple[str, 
             driver.sleep(500)
         else:
             epoch = {"join": epochs.get(member, 0), "leave": -1}[step]
-            heartbeat = ConsumerGroupHeartbeatRequest(
-                group_id="g",
-                member_id=member,
-                member_epoch=epoch,
-                rebalance_timeout_ms=60_000,
-                subscribed_topic_names=("t",) if epoch == 0 else None,
-                topic_partitions=() if epoch == 0 else None,
-            )
-            answer = driver.call(heartbeat)
+            answer = driver.call(beat("g", member, epoch))
             if answer.error_code == Code.NONE:
                 epochs[member] = answer.member_epoch
             else:
@@ -185,7 +168,4 @@ def test_members_that_were_let_in_are_in_after_a_crash(history: list[tuple[str, 
                 epochs.pop(member, None)
     driver = driver.crash()
     for member, epoch in epochs.items():
-        answer = driver.call(
-            ConsumerGroupHeartbeatRequest(group_id="g", member_id=member, member_epoch=epoch)
-        )
-        assert answer.error_code == Code.NONE
+        assert driver.call(beat("g", member, epoch)).error_code == Code.NONE

@@ -3,17 +3,13 @@
 from typing import Any
 
 from apportion.machine import Computed, ComputeFailed
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.node import group_requests
 from tests.node.kit import NodeDriver
 
 
-def beat(driver: NodeDriver, epoch: int, group_id: str = "g", **facts: Any) -> Any:
+def beat(driver: NodeDriver, epoch: int, wishes: str = "") -> Any:
     """The answer to a heartbeat of the member m."""
-    if epoch == 0:
-        facts |= {"rebalance_timeout_ms": 10_000, "topic_partitions": ()}
-    return driver.call(
-        ConsumerGroupHeartbeatRequest(group_id=group_id, member_id="m", member_epoch=epoch, **facts)
-    )
+    return driver.call(group_requests.beat("g", "m", epoch, wishes))
 
 
 def assigned(answer: Any) -> Any:
@@ -23,7 +19,7 @@ def assigned(answer: Any) -> Any:
 
 def test_an_expression_of_everything_matches_the_internal_topic_too(driver: NodeDriver) -> None:
     foo = driver.create("foo", 1)
-    beat(driver, 0, subscribed_topic_regex=".*")
+    beat(driver, 0, "subscribed_topic_regex=.*")
     driver.end_computations()
     driver.flush()
     offsets = driver.node.topics.named("__consumer_offsets")
@@ -34,7 +30,7 @@ def test_an_expression_of_everything_matches_the_internal_topic_too(driver: Node
 
 def test_an_end_that_nobody_waits_for_changes_nothing(driver: NodeDriver) -> None:
     driver.create("foo", 1)
-    beat(driver, 0, subscribed_topic_regex="fo.")
+    beat(driver, 0, "subscribed_topic_regex=fo.")
     (computation,) = driver.computations
     again = driver.crash()
     for end in (Computed(computation, computation.run()), ComputeFailed(computation, "late")):

@@ -49,9 +49,16 @@ from tests.node.fault_laws import check, check_offsets, check_records, check_set
 from tests.node.guarded import GUARDED
 from tests.node.topic_requests import create
 
-PLACES = [
-    (owner, name)
-    for owner, names in {
+Place = tuple[type[Any], str]
+
+
+def places(names_by_owner: dict[type[Any], tuple[str, ...]]) -> list[Place]:
+    """The functions of these classes."""
+    return [(owner, name) for owner, names in names_by_owner.items() for name in names]
+
+
+PLACES = places(
+    {
         Cleaner: ("consider", "run_step", "_step_ended", "flushed"),
         RetentionCheck: ("take_next_partitions", "delete_expired", "arm_if_needed"),
         Coordinators: (
@@ -103,33 +110,22 @@ PLACES = [
         ),
         Segment: ("append",),
         Gate: ("check",),
-    }.items()
-    for name in names
-]
+    }
+)
 """Where a fault may be."""
-ON_THE_WAY_BACK = [
-    *[
-        (FlushGate, "retract_replies"),
-        (FlushGate, "take_savepoints"),
-        (FlushGate, "flush_failed"),
-        (Coordinators, "reload"),
-        (Coordinators, "rearm"),
-    ],
-    *[
-        (TopicService, "roll_back"),
-        (TopicService, "cut_back"),
-        (Partition, "roll_back"),
-        (Partition, "cut_back"),
-        (Log, "truncated"),
-    ],
-    *[
-        (ProducerStates, "roll_back"),
-        (Shard, "replay"),
-        (Cleaner, "flush_failed"),
-        (Cleaner, "rearm"),
-        (RetentionCheck, "arm_if_needed"),
-    ],
-]
+ON_THE_WAY_BACK = places(
+    {
+        FlushGate: ("retract_replies", "take_savepoints", "flush_failed"),
+        Coordinators: ("reload", "rearm"),
+        TopicService: ("roll_back", "cut_back"),
+        Partition: ("roll_back", "cut_back"),
+        Log: ("truncated",),
+        ProducerStates: ("roll_back",),
+        Shard: ("replay",),
+        Cleaner: ("flush_failed", "rearm"),
+        RetentionCheck: ("arm_if_needed",),
+    }
+)
 """Where a second fault may be, by which the broker ends."""
 
 requests = st.one_of(
@@ -177,16 +173,14 @@ actions = st.one_of(
     st.tuples(st.just("fail flush")),
     st.tuples(st.just("sleep"), st.sampled_from([1, 400, 3_000, 50_000])),
 )
-DISK = [
-    *[
-        (Partitions, "open_partition"),
-        (Partitions, "make_directory"),
-        (MetadataLog, "_record"),
-        (Log, "append"),
-        (Segment, "append"),
-    ],
-    *[(Log, "raise_start_offset"), (Log, "roll_segment"), (Log, "prepare_replacement")],
-]
+DISK = places(
+    {
+        Partitions: ("open_partition", "make_directory"),
+        MetadataLog: ("_record",),
+        Log: ("append", "raise_start_offset", "roll_segment", "prepare_replacement"),
+        Segment: ("append",),
+    }
+)
 """Where the disk may refuse, so that nothing has changed."""
 numbers = st.sampled_from([1, 1, 1, 2, 3, 6])
 one_fault = st.one_of(
@@ -205,70 +199,58 @@ another = st.tuples(
 faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 
 
-@settings(
-    max_examples=400,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+PRODUCE, FETCH, COMMITTED = ("produce", "t", (0,)), ("fetch", "t", (0,)), ("committed", ("g",))
+FLUSH, FAIL_FLUSH, JOIN = ("flush",), ("fail flush",), ("join", "j", False)
+MAKE, DROP = ("make", "v"), ("drop", "v")
+# What was found: what happened before, where the fault was, at which call, whether after it, and
+# what happened then.
+FOUND: list[tuple[list[Any], Place, int, bool, list[Any]]] = [
+    ([PRODUCE], (Partition, "on_flushed"), 1, False, []),
+    ([PRODUCE], (Segment, "append"), 1, True, []),
+    ([COMMITTED, PRODUCE], (FlushGate, "begin_flush_or_none"), 2, True, []),
+    ([("fetch", "t", (0, 0)), ("sleep", 3_000), PRODUCE], PLACES[0], 6, True, []),
+    ([PRODUCE], (Deadlines, "disarm"), 1, True, [FETCH]),
+    (
+        [("commit often", "g", "t"), ("sleep", 1), FAIL_FLUSH],
+        (Coordinators, "_step"),
+        2,
+        False,
+        [],
+    ),
+    (
+        [COMMITTED],
+        (SplitRequests, "joined_reply_or_none"),
+        3,
+        True,
+        [MAKE, ("describe", ("i", "j", "k"))],
+    ),
+    ([COMMITTED], (FlushGate, "begin_write"), 2, False, [PRODUCE]),
+    ([JOIN], (WaitingRequests, "remove"), 1, True, []),
+    ([PRODUCE, FLUSH, PRODUCE, FAIL_FLUSH], (Partition, "on_flushed"), 1, False, []),
+    (
+        [MAKE, FLUSH, DROP, FLUSH, PRODUCE, FAIL_FLUSH],
+        (TopicService, "on_flushed"),
+        2,
+        False,
+        [],
+    ),
+    ([MAKE, FLUSH, DROP, FLUSH], (Partitions, "delete_logs"), 1, False, []),
+    ([MAKE, FLUSH, ("produce", "v", (0,)), DROP, FLUSH], (Log, "delete"), 1, False, []),
+    ([JOIN], (Coordinators, "tick"), 1, False, []),
+]
+
+
+def with_what_was_found(test: Any) -> Any:
+    """The property, which begins with the histories that have failed once."""
+    for before, place, number, is_after, after in reversed(FOUND):
+        fault = (place, number, is_after, RuntimeError("planted"))
+        test = example(before, [fault], after)(test)
+    return test
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
-@example(
-    [("produce", "t", (0,))], [((Partition, "on_flushed"), 1, False, RuntimeError("planted"))], []
-)
-@example([("produce", "t", (0,))], [((Segment, "append"), 1, True, RuntimeError("planted"))], [])
-@example(
-    [("committed", ("g",)), ("produce", "t", (0,))],
-    [((FlushGate, "begin_flush_or_none"), 2, True, RuntimeError("planted"))],
-    [],
-)
-@example(
-    [("fetch", "t", (0, 0)), ("sleep", 3_000), ("produce", "t", (0,))],
-    [(PLACES[0], 6, True, RuntimeError("planted"))],
-    [],
-)
-@example(
-    [("produce", "t", (0,))],
-    [((Deadlines, "disarm"), 1, True, RuntimeError("planted"))],
-    [("fetch", "t", (0,))],
-)
-@example(
-    [("commit often", "g", "t"), ("sleep", 1), ("fail flush",)],
-    [((Coordinators, "_step"), 2, False, RuntimeError("planted"))],
-    [],
-)
-@example(
-    [("committed", ("g",))],
-    [((SplitRequests, "joined_reply_or_none"), 3, True, RuntimeError("planted"))],
-    [("make", "v"), ("describe", ("i", "j", "k"))],
-)
-@example(
-    [("committed", ("g",))],
-    [((FlushGate, "begin_write"), 2, False, RuntimeError("planted"))],
-    [("produce", "t", (0,))],
-)
-@example(
-    [("join", "j", False)], [((WaitingRequests, "remove"), 1, True, RuntimeError("planted"))], []
-)
-@example(
-    [("produce", "t", (0,)), ("flush",), ("produce", "t", (0,)), ("fail flush",)],
-    [((Partition, "on_flushed"), 1, False, RuntimeError("planted"))],
-    [],
-)
-@example(
-    [("make", "v"), ("flush",), ("drop", "v"), ("flush",), ("produce", "t", (0,)), ("fail flush",)],
-    [((TopicService, "on_flushed"), 2, False, RuntimeError("planted"))],
-    [],
-)
-@example(
-    [("make", "v"), ("flush",), ("drop", "v"), ("flush",)],
-    [((Partitions, "delete_logs"), 1, False, RuntimeError("planted"))],
-    [],
-)
-@example(
-    [("make", "v"), ("flush",), ("produce", "v", (0,)), ("drop", "v"), ("flush",)],
-    [((Log, "delete"), 1, False, RuntimeError("planted"))],
-    [],
-)
-@example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
+@with_what_was_found
 def test_a_step_that_fails_leaves_no_trace(
     before: list[tuple[int | str | tuple[int | str, ...], ...]],
     faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
@@ -277,13 +259,9 @@ def test_a_step_that_fails_leaves_no_trace(
     live_through(SMALL, (before, after), faults)
 
 
-@settings(
-    max_examples=50,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
-@example([("join", "j", False)], [((Gate, "check"), 1, True, RuntimeError("planted"))], [])
+@example([JOIN], [((Gate, "check"), 1, True, RuntimeError("planted"))], [])
 def test_a_step_that_fails_leaves_no_trace_where_there_are_acls(
     before: list[tuple[int | str | tuple[int | str, ...], ...]],
     faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],

@@ -13,16 +13,7 @@ from apportion.wire.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from apportion.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from apportion.wire.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
+from tests.message_texts import request_of
 from tests.node import kit
 from tests.node.kit import NodeDriver
 
@@ -157,15 +148,14 @@ def test_a_newer_leader_epoch_than_the_only_one_is_unknown(driver: NodeDriver) -
     assert only(driver.call(request, VERSION)).error_code == Code.UNKNOWN_LEADER_EPOCH
 
 
-def listed(driver: NodeDriver, timestamp: int, version: int = 11) -> tuple[Code, int, int]:
-    partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    answer = driver.call(
-        ListOffsetsRequest(
-            replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),)
-        ),
-        version,
+def offset_at(timestamp: int) -> Any:
+    return request_of(
+        f"ListOffsets replica_id=-1 topics=[name=t partitions=[timestamp={timestamp}]]"
     )
-    listed_partition = answer.topics[0].partitions[0]
+
+
+def listed(driver: NodeDriver, timestamp: int, version: int = 11) -> tuple[Code, int, int]:
+    listed_partition = driver.call(offset_at(timestamp), version).topics[0].partitions[0]
     return Code(listed_partition.error_code), listed_partition.offset, listed_partition.timestamp
 
 
@@ -188,16 +178,7 @@ def test_offsets_are_listed_by_place_and_by_time(driver: NodeDriver) -> None:
 def test_offsets_that_are_not_durable_are_not_listed(driver: NodeDriver) -> None:
     driver.create("t")
     driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
-    ticket = driver.ask(
-        ListOffsetsRequest(
-            replica_id=-1,
-            topics=(
-                ListOffsetsTopic(
-                    name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=-1),)
-                ),
-            ),
-        )
-    )
+    ticket = driver.ask(offset_at(-1))
     assert driver.answers[ticket].topics[0].partitions[0].offset == 0
 
 
@@ -206,14 +187,8 @@ def test_the_one_epoch_ends_at_the_high_watermark(driver: NodeDriver) -> None:
     driver.call(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
 
     def end_of(epoch: int) -> int:
-        partition = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
-        topic = OffsetForLeaderTopic(topic="t", partitions=(partition,))
-        result: int = (
-            driver.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
-            .topics[0]
-            .partitions[0]
-            .end_offset
-        )
+        asked = f"OffsetForLeaderEpoch topics=[topic=t partitions=[leader_epoch={epoch}]]"
+        result: int = driver.call(request_of(asked)).topics[0].partitions[0].end_offset
         return result
 
     assert (end_of(0), end_of(1)) == (2, -1)

@@ -12,60 +12,21 @@ from apportion.machine import Arrived, Caller, Flushed, Note, Reply, Tick, Ticke
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.log import Log
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import OffsetCommitKey
+from tests.message_texts import request_of
 from tests.node import kit
+from tests.node.group_requests import beat, commit, committed
 from tests.node.kit import NodeDriver
-
-
-def join(
-    group_id: str, member_id: str = "m", topics: tuple[str, ...] = ("t",)
-) -> ConsumerGroupHeartbeatRequest:
-    return ConsumerGroupHeartbeatRequest(
-        group_id=group_id,
-        member_id=member_id,
-        member_epoch=0,
-        rebalance_timeout_ms=10_000,
-        subscribed_topic_names=topics,
-        topic_partitions=(),
-    )
-
-
-def commit(group_id: str, offset: Any, member_id: str = "", epoch: int = -1) -> OffsetCommitRequest:
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
-    return OffsetCommitRequest(
-        group_id=group_id, member_id=member_id, generation_id_or_member_epoch=epoch, topics=(topic,)
-    )
-
-
-def committed(driver: NodeDriver, *group_ids: str) -> dict[str, list[int]]:
-    groups = tuple(
-        OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids
-    )
-    answer = driver.call(OffsetFetchRequest(groups=groups), 9)
-    return {
-        group.group_id: [
-            each.committed_offset for topic in group.topics for each in topic.partitions
-        ]
-        for group in answer.groups
-    }
 
 
 def test_a_node_shows_its_topics_and_each_shard_with_its_log(
     driver: NodeDriver,
 ) -> None:
     driver.create("t", 3)
-    driver.call(join("g"))
+    driver.call(beat("g", "m", 0))
     [(log, shard)] = driver.node.shards()
     assert (log.topic.name, log.index) == (
         "__consumer_offsets",
@@ -78,16 +39,11 @@ def test_a_node_shows_its_topics_and_each_shard_with_its_log(
 
 def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: NodeDriver) -> None:
     topic_id = driver.create("t")
-    epoch = driver.call(join("g")).member_epoch
+    epoch = driver.call(beat("g", "m", 0)).member_epoch
     driver.create("u")
     driver.sleep(1_000)  # the next target is due
-    subscribe = ConsumerGroupHeartbeatRequest(
-        group_id="g",
-        member_id="m",
-        member_epoch=epoch,
-        subscribed_topic_names=("t", "u"),
-        topic_partitions=(),
-    )
+    who = f"group_id=g member_id=m member_epoch={epoch} topic_partitions=[]"
+    subscribe = request_of(f"ConsumerGroupHeartbeat {who} subscribed_topic_names=[t,u]")
     answer = driver.call(subscribe)
     assert len(answer.assignment.topic_partitions) == 2
     assert any(each.topic_id == topic_id for each in answer.assignment.topic_partitions)
@@ -96,7 +52,9 @@ def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: Nod
 def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: NodeDriver) -> None:
     driver.create("t")
     driver.call(commit("g", 1), 9)
-    nonsense = Arrived(Ticket(99), commit("g", "not a number"), 9, Caller("", ""), bytes(16))
+    broken = commit("g", 2)
+    broken.topics[0].partitions[0].committed_offset = "not a number"
+    nonsense = Arrived(Ticket(99), broken, 9, Caller("", ""), bytes(16))
     try:
         driver.node.step(nonsense, driver.now)
         raise AssertionError("the step should have failed")
@@ -106,7 +64,7 @@ def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: NodeDriver) ->
     assert [(reply.ticket, reply.body.topics[0].partitions[0].error_code) for reply in replies] == [
         (99, Code.UNKNOWN_SERVER_ERROR)
     ]
-    assert committed(driver, "g") == {"g": [1]}
+    assert committed(driver, "g") == [1]
 
 
 def give_up(driver: NodeDriver, event: Arrived | Tick) -> list[Note]:
@@ -133,14 +91,14 @@ def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(
     assert [type(action) for action in driver.node.step(Flushed(flush.flush_seq), driver.now)] == [
         Reply
     ]
-    assert committed(driver, "g") == committed(driver.crash(), "g") == {"g": [1]}
+    assert committed(driver, "g") == committed(driver.crash(), "g") == [1]
 
 
 def test_a_deadline_behind_a_broken_step_is_served_by_the_next() -> None:
     defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 3000}
     driver = kit.NodeDriver(**defaults)
     driver.create("t")
-    driver.call(join("g"))
+    driver.call(beat("g", "m", 0))
     parked = driver.ask(kit.fetch("t", max_wait_ms=3001), 12)
     driver.now_ms = 3001
     driver.disk.free_bytes = 0

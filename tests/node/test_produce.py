@@ -9,11 +9,6 @@ from apportion.errors import Code
 from apportion.store.disk import DiskError
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.batch import decode_batch, split_batches
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest
 from apportion.wire.messages.produce import (
@@ -26,6 +21,7 @@ from apportion.wire.messages.produce import (
 )
 from tests.node import kit
 from tests.node.kit import NodeDriver
+from tests.node.topic_requests import create
 
 VERSION = 12
 
@@ -140,14 +136,7 @@ def test_a_batch_above_message_max_bytes_is_too_large() -> None:
 
 
 def test_a_topics_own_max_message_bytes_comes_first(driver: NodeDriver) -> None:
-    config = CreatableTopicConfig(name="max.message.bytes", value="100")
-    driver.call(
-        CreateTopicsRequest(
-            topics=(
-                CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),
-            )
-        )
-    )
+    create(driver, max_message_bytes="100")
     assert outcome(driver.call(kit.produce("t", kit.batch(b"x" * 100)), VERSION)) == (
         Code.MESSAGE_TOO_LARGE,
         -1,

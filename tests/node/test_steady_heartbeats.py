@@ -15,24 +15,18 @@ from apportion.node.settings import BrokerSettings
 from apportion.security.acls import AclOperation
 from apportion.sim.checks.saved import saved_state
 from apportion.topics import Topics
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.node import kit
+from tests.node.group_requests import beat, commit
 from tests.node.guarded import GROUP, TOPIC, as_bob, guarded, let, may
 from tests.node.kit import NodeDriver
-from tests.node.test_groups import commit, join
 
 READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 
 
-def beat(group_id: str, member_id: str, epoch: int) -> ConsumerGroupHeartbeatRequest:
-    """The heartbeat of a member for which nothing has changed."""
-    return ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch)
-
-
 def settled(driver: NodeDriver, group_id: str = "g", member_id: str = "m") -> int:
     """The epoch of the one member of a new group, which has its target."""
-    answer = driver.call(join(group_id, member_id))
+    answer = driver.call(beat(group_id, member_id, 0))
     assert answer.error_code == Code.NONE
     epoch: int = answer.member_epoch
     return epoch
@@ -68,8 +62,7 @@ def played(driver: NodeDriver, seed: int) -> list[Any]:
                 epoch = epochs.get(other, 0)
                 if rng.random() < 0.05:
                     epoch = -1
-                request = beat(*other, epoch) if epoch else join(*other)
-                asked.append((other, driver.ask(request)))
+                asked.append((other, driver.ask(beat(*other, epoch))))
         if rng.random() < 0.8:
             driver.flush()
         driver.end_computations()
@@ -117,7 +110,7 @@ def test_a_steady_heartbeat_passes_the_gate_of_a_broker_with_acls(
     driver = guarded(may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "t"))
     driver.create("t", 3)
     driver.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
-    epoch = as_bob(driver, join("g")).member_epoch
+    epoch = as_bob(driver, beat("g", "m", 0)).member_epoch
     monkeypatch.setattr(Shard, "step", None)
     assert as_bob(driver, beat("g", "m", epoch)).error_code == Code.NONE
     let(driver)

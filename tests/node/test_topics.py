@@ -6,10 +6,6 @@ from apportion.errors import Code
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.messages.api_versions import ApiVersionsRequest
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreateTopicsRequest,
-)
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.metadata import (
@@ -18,6 +14,7 @@ from apportion.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from apportion.wire.table import SERVED_APIS
+from tests.message_texts import request_of
 from tests.node import kit
 from tests.node.kit import NodeDriver
 
@@ -61,11 +58,7 @@ def test_a_disk_that_does_not_delete_holds_nobody_up() -> None:
 
 
 def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(driver: NodeDriver) -> None:
-    driver.ask(
-        CreateTopicsRequest(
-            topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)
-        )
-    )
+    driver.ask(request_of("CreateTopics topics=[name=t num_partitions=1 replication_factor=1]"))
     driver.ask(kit.produce("t", kit.batch(b"a")), 12)
     next_life = driver.crash(tear_bytes=0)
     assert next_life.disk.list_dir("topics") == ()
