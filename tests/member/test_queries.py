@@ -199,7 +199,7 @@ def test_a_password_stands_in_no_text() -> None:
     assert "salt" not in text.replace("SaltedPassword", "")
 
 
-def test_what_is_read_has_sums_of_its_own() -> None:
+def test_metadata_replicas_and_settings_have_sums_of_their_own() -> None:
     described = TopicDescription("t", b"i" * 16, 2)
     metadata = ClusterMetadata({}, (TopicWithLeaders(described, {}),))
     assert metadata.topics == Topics([Topic("t", b"i" * 16, 2)])
