@@ -355,7 +355,8 @@ def test_types_of_settings_and_whether_they_can_be_altered_are_alike(
         }
         for side in sides
     )
-    both = ours.keys() & theirs.keys()
+    # This Kafka has an authorizer, and does not know the type of what that reads.
+    both = (ours.keys() & theirs.keys()) - {"super.users"}
     assert {each: ours[each] for each in sorted(both)} == {
         each: theirs[each] for each in sorted(both)
     }
