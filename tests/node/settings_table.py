@@ -141,7 +141,8 @@ UNUSABLE = f"{REFUSALS}test_a_certificate_that_cannot_be_used_stops_the_start_in
 BROKER = {
     "advertised.listeners": f"{SERVER}test_clients_are_told_the_address_that_is_advertised",
     "apportion.assignor.offload.size": (
-        "coord/test_large_groups.py::test_a_group_is_large_by_its_members_and_partitions_together"
+        "coord/scripts/cases/custom-assignors.txt"
+        "::a group is large by its members and partitions together"
     ),
     "apportion.assignor.timeout.ms": (
         "coord/test_custom_assignors.py::test_a_late_answer_is_dropped"
@@ -160,7 +161,7 @@ BROKER = {
     ),
     "authorizer.class.name": f"{ACLS}test_acls_need_an_authorizer",
     "auto.create.topics.enable": (
-        "node/test_topics.py::test_metadata_creates_a_topic_only_where_it_is_allowed"
+        "node/scripts/topics.txt::metadata creates a topic only where it is allowed"
     ),
     "connections.max.idle.ms": (
         "server/test_idle_connections.py::"
@@ -178,7 +179,7 @@ BROKER = {
     "group.consumer.max.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.max.session.timeout.ms": BREAKS_A_RULE,
     "group.consumer.max.size": (
-        "coord/test_heartbeat_checks.py::test_a_full_group_refuses_strangers_first"
+        "coord/scripts/cases/heartbeat-checks.txt::a full group refuses strangers first"
     ),
     "group.consumer.migration.policy": (
         "coord/test_migration.py::test_without_a_policy_to_downgrade_the_group_stays_a_consumer_group"
@@ -187,7 +188,8 @@ BROKER = {
     "group.consumer.min.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.min.session.timeout.ms": BREAKS_A_RULE,
     "group.consumer.regex.refresh.interval.ms": (
-        "coord/test_expressions.py::test_a_resolution_is_repeated_when_topics_change_and_after_its_interval"
+        "coord/scripts/cases/expressions.txt"
+        "::a resolution is repeated when topics change and after its interval"
     ),
     "group.consumer.session.timeout.ms": (
         f"{SETTINGS}test_a_consumer_group_member_expires_after_its_session"
@@ -216,9 +218,9 @@ BROKER = {
     "max.connections": f"{SOCKETS}test_too_many_connections_are_turned_away",
     "message.max.bytes": "node/test_produce.py::test_a_batch_above_message_max_bytes_is_too_large",
     "node.id": f"{SETTINGS}test_the_broker_bears_the_number_that_it_was_given",
-    "num.partitions": "node/test_topics.py::test_defaults_assignments_and_trials",
+    "num.partitions": "node/scripts/topics.txt::defaults assignments and trials",
     "offset.metadata.max.bytes": (
-        "coord/test_offsets.py::test_unknown_topics_and_long_metadata_fail_alone"
+        "coord/scripts/cases/offsets.txt::unknown topics and long metadata fail alone"
     ),
     "offsets.retention.check.interval.ms": OFFSETS_GO,
     "offsets.retention.minutes": OFFSETS_GO,

@@ -37,10 +37,13 @@ def test_every_setting_has_a_fate() -> None:
 
 
 def source_or_none(file: str, function: str) -> Any:
-    """The text of a function of a test file, its decorators, and whatever of the file it names;
-    None if there is none.
+    """The text of a function of a test file, its decorators, and whatever of the file it names, or
+    the case of that title in a script; None if there is none.
     """
     text = (TESTS / file).read_text()
+    if file.endswith(".txt"):
+        cases = (case.split("\n", 1) for case in f"\n{text}".split("\n= "))
+        return next((case[1] for case in cases if case[0] == function), None)
     nodes = ast.parse(text).body
     made = next(
         (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == function),
