@@ -158,7 +158,7 @@ def test_a_closed_consumer_says_so_to_every_call(call: Callable[[Consumer], obje
     "topics",
     ["", [""], [None], ["f", 7], "f t", "f,t", ["f", "all of them"], ["^flights"], 7],
 )
-def test_what_cannot_be_a_topic_is_refused_wherever_it_is_given(topics: Any) -> None:
+def test_a_value_that_cannot_be_a_topic_is_refused_wherever_it_is_given(topics: Any) -> None:
     wrong = r"topics must be one or more names|cannot be a topic"
     with pytest.raises(ValueError, match=wrong):
         Consumer("localhost:1", "g", topics=topics)

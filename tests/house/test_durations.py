@@ -67,7 +67,7 @@ def test_seconds_are_summed_by_directory_and_the_longest_phases_come_first() -> 
     ]
 
 
-def test_a_directory_over_its_row_or_without_one_is_a_fault_unless_the_machine_was_busy() -> None:
+def test_a_directory_over_its_row_or_without_one_is_a_fault_of_an_idle_machine() -> None:
     assert list(durations.faults(LANES, {"test": {"tests/coord": 7.0}})) == [
         "test: tests/coord took 8 s, its row allows 7",
         "test: tests took 0 s and has no row",
