@@ -11,6 +11,7 @@ from apportion.server.embedded import EmbeddedBroker
 
 LIMIT_S = 60
 PROGRAM = """
+import signal
 import sys
 import apportion
 from apportion.assignors import Assignor
@@ -21,6 +22,7 @@ class Interrupts(Assignor):
     def assign(self, cluster, members):
         raise KeyboardInterrupt
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 options = {sys.argv[2]: [Interrupts()]}
 protocol = "classic" if "partition" in sys.argv[2] else "consumer"
 options["group_protocol"] = protocol
