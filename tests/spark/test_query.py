@@ -138,29 +138,32 @@ def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(
     )
 
 
-STATE = "an aggregation, or another operator that keeps state"
-REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], str, str]] = {
-    "aggregated": (
-        lambda rows: rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset")),
-        STATE,
-        "an aggregation",
-    ),
-    "without duplicates": (lambda rows: rows.dropDuplicates(["key"]), STATE, "dropDuplicates()"),
-    "without offset": (
-        lambda rows: rows.select("topic", "partition", "value"),
-        "the source's columns were dropped",
-        "dropped offset",
-    ),
-    "with another offset": (
-        lambda rows: rows.withColumn("offset", F.col("offset") + 1000),
-        "a source's column was changed",
-        "with offsets 1000 to 1004",
-    ),
-}
-"""What a query makes of the source's rows; the row of the errors' page, and words of the error."""
-
-
-@pytest.mark.parametrize(("change", "page", "words"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(
+    ("change", "page", "words"),
+    [
+        (
+            lambda rows: rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset")),
+            "an aggregation, or another operator that keeps state",
+            "an aggregation",
+        ),
+        (
+            lambda rows: rows.dropDuplicates(["key"]),
+            "an aggregation, or another operator that keeps state",
+            "dropDuplicates()",
+        ),
+        (
+            lambda rows: rows.select("topic", "partition", "value"),
+            "the source's columns were dropped",
+            "dropped offset",
+        ),
+        (
+            lambda rows: rows.withColumn("offset", F.col("offset") + 1000),
+            "a source's column was changed",
+            "with offsets 1000 to 1004",
+        ),
+    ],
+    ids=["aggregated", "without duplicates", "without offset", "with another offset"],
+)
 def test_the_writer_ends_a_query_of_which_it_cannot_write_each_record_once(
     pipeline: Pipeline,
     source: Callable[..., DataFrame],
