@@ -166,6 +166,8 @@ def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) 
 
     Seeds that fail without any mutant are left out.
     """
+    if not mutants:
+        return
     state = f"{digest(ROOT, ('src/apportion',))} {count}"
     if findings.baseline.get("state") != state:
         with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
