@@ -73,7 +73,7 @@ bench: $(TEST) ## measure, print a table, write bench-out/results.json (ARGS="--
 bench-peers: $(READY) ## measure beside Apache Kafka, kfake and Spark's Kafka source, write bench-out/peers.json; leave the machine alone (ARGS="--only commits", "--help")
 	@$(JAVA) $(PY) -m bench.peers $(ARGS)
 
-mutants: $(READY) ## small bugs put into coord/, member/, client/ and spark/: do the tests and the simulator see them? (ARGS="--sample 20")
+mutants: $(READY) ## small bugs put into eight packages: do the tests and the simulator see them? (ARGS="--sample 20")
 	@$(JAVA) $(PY) tools/mutants.py $(ARGS)
 
 sim: $(TEST) ## search the seeds that catch each planted bug, keep them in tests/sim/found.txt (ARGS="--only NAME")
