@@ -7,16 +7,15 @@ them; `make check` compares their sums with `tests/durations.toml`.
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lanes import lane_of
+from tests.lanes import ROOT, lane_of
+from tests.touched import git
 
-ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "bench-out" / "durations.json"
 PHASES = ("setup", "call", "teardown")
 LOAD_INTERVAL_S = 5.0
@@ -83,10 +82,5 @@ class Recorder:
 
 def _commit() -> str:
     """Return the commit that is checked out, with a `+` where files differ from it."""
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
-        return done.stdout.strip() if done.returncode == 0 else ""
-
     is_changed = bool(git("status", "--porcelain", "--untracked-files=no"))
     return git("rev-parse", "--short=12", "HEAD") + "+" * is_changed

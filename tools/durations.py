@@ -16,7 +16,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.durations import PHASES, RECORD, ROOT, Lane, read_record
+from tests.durations import PHASES, RECORD, Lane, read_record
+from tests.lanes import ROOT
 
 RATCHET = ROOT / "tests" / "durations.toml"
 IDLE = 2.0
