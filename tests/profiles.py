@@ -46,6 +46,11 @@ def is_search() -> bool:
     )
 
 
+def is_whole() -> bool:
+    """Return whether this run plays everything that is written down, as `make all` does."""
+    return settings.get_current_profile_name() == "all"
+
+
 def simulated_seeds(usual: int) -> range:
     """Return the seeds that a test of the simulator plays: this number from 0 on, or those that
     `make long` says.

@@ -21,7 +21,7 @@ from tests.kafka.differential.classic_play import Author, play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
 from tests.kafka.differential.classic_steps import RANGE, STICKY, Leave
 from tests.kafka.differential.compare import Played
-from tests.kafka.differential.fleet import LENGTH, check, check_found, seeds_of
+from tests.kafka.differential.fleet import ENOUGH, LENGTH, check, check_found, seeds_of
 from tests.kafka.differential.mixed_scripts import MixedScript
 from tests.kafka.differential.side import Side
 
@@ -71,7 +71,7 @@ def test_both_brokers_say_the_same_at_every_step(sides: tuple[Side, Side], kind:
 
     check(seeds, play)
     stale = [row.name for row in {"classic": CLASSIC, "mixed": MIXED}[kind] if not row.seen]
-    assert len(seeds) < 100 or (stale, MET[kind] - seen) == ([], set()), "not seen any more"
+    assert len(seeds) < ENOUGH or (stale, MET[kind] - seen) == ([], set()), "not seen any more"
 
 
 @pytest.mark.parametrize(

@@ -12,23 +12,29 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 
+from tests import profiles
 from tests.kafka.differential.compare import Played
 
 LENGTH = 30
 """Steps of a script, at the most."""
 REPORTS = 5
 """After so many scripts that disagree, no others are played."""
+ENOUGH = 100
+"""So many scripts of classic groups meet everything that is meant to differ."""
 FOUND = Path(__file__).parents[1] / "found.txt"
 """Lines of a guard's name and the first seed by which the brokers disagree without it."""
 
 
-def seeds_of(usual: int, part: int = 1) -> Sequence[int]:
-    """The seeds that a test plays: so many, or that part of as many as somebody asked for."""
+def seeds_of(usual: int, part: int = 1, enough: int = ENOUGH) -> Sequence[int]:
+    """The seeds that a test plays: so many, or that part of as many as somebody asked for:
+    `make all` asks for `enough`.
+    """
     one = os.environ.get("APPORTION_DIFFERENTIAL_SEED")
     if one is not None:
         return [int(one)]
     first = int(os.environ.get("APPORTION_DIFFERENTIAL_FIRST", "0"))
-    asked = os.environ.get("APPORTION_DIFFERENTIAL_SCRIPTS")
+    whole = str(enough) if profiles.is_whole() else None
+    asked = os.environ.get("APPORTION_DIFFERENTIAL_SCRIPTS", whole)
     return range(first, first + (usual if asked is None else int(asked) // part))
 
 
