@@ -306,7 +306,6 @@ def add_option(parser: pytest.Parser) -> None:
     parser.addoption(
         "--lane",
         metavar="NAME,...",
-        default="",
         help=f"only the tests of these lanes, and keep their durations: {', '.join(EVERY)}",
     )
 
@@ -316,11 +315,11 @@ def chosen(config: Any) -> list[str]:
 
     Raises UsageError for a name that no lane has.
     """
-    names: list[str] = [name for name in config.getoption("--lane").split(",") if name]
+    given: str | None = config.getoption("--lane")
+    names = [] if given is None else given.split(",")
     if unknown := [name for name in names if name not in EVERY]:
-        raise pytest.UsageError(
-            f"--lane: there is no lane {', '.join(unknown)}; there are {', '.join(EVERY)}"
-        )
+        named = ", ".join(map(repr, unknown))
+        raise pytest.UsageError(f"--lane: there is no lane {named}; there are {', '.join(EVERY)}")
     return names
 
 

@@ -92,7 +92,7 @@ def test_commits_of_three_different_draws_run_every_lane() -> None:
 def test_a_run_keeps_the_tests_of_its_lanes_alone() -> None:
     tests = ["tests/house/test_lanes.py", "tests/house/test_changelog.py"]
     seen = {}
-    for lane in (CHECK, "house", "nobodys"):
+    for lane in (CHECK, "house", "nobodys,"):
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "--collect-only", f"--lane={lane}", *tests],
             cwd=ROOT,
@@ -101,8 +101,8 @@ def test_a_run_keeps_the_tests_of_its_lanes_alone() -> None:
         )
         seen[lane] = {*re.findall(r"^tests\S+\.py(?=:)", done.stdout, re.MULTILINE)}
         last = done.stderr
-    assert seen == {CHECK: {*tests[:1]}, "house": {*tests[1:]}, "nobodys": set()}
-    assert "--lane: there is no lane nobodys; there are check, quick, test, " in last
+    assert seen == {CHECK: {*tests[:1]}, "house": {*tests[1:]}, "nobodys,": set()}
+    assert "--lane: there is no lane 'nobodys', ''; there are check, quick, test, " in last
 
 
 @pytest.mark.parametrize(
