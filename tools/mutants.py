@@ -13,7 +13,6 @@ while nothing below it changes; where its file did, the test that killed it is r
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -34,7 +33,7 @@ from tools.mutant_report import (  # noqa: E402
     verdict,
 )
 from tools.mutation import Mutant, sample  # noqa: E402
-from tools.trial import Tree, digest  # noqa: E402
+from tools.trial import Tree, copies, digest  # noqa: E402
 
 OUT = ROOT / "mutants-out" / "results.json"
 SURVIVORS = ROOT / "tools" / "survivors.txt"
@@ -104,13 +103,10 @@ def run_all(
     )
     if not todo:
         return
-    with (
-        tempfile.TemporaryDirectory(prefix="mutants-") as directory,
-        ThreadPoolExecutor(jobs) as pool,
-    ):
+    with copies(ROOT, jobs) as made, ThreadPoolExecutor(jobs) as pool:
         trees: SimpleQueue[Tree] = SimpleQueue()
-        for number in range(jobs):
-            trees.put(Tree(ROOT, Path(directory) / str(number)))
+        for tree in made:
+            trees.put(tree)
 
         def tried(mutant: Mutant) -> Finding:
             tree = trees.get()
@@ -143,12 +139,13 @@ def try_tests(mutants: list[Mutant], findings: Findings, jobs: int) -> None:
     }
     if not rooms:
         return
-    with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
-        sound = Tree(ROOT, Path(directory) / "sound").sound_tests(rooms, TESTS_LIMIT_S)
-    if sound["killed"]:
-        raise SystemExit(
-            f"mutants: the unit tests must pass before mutants are tried; {sound['what']} does not."
-        )
+    with copies(ROOT, 1) as (tree,), ThreadPoolExecutor(jobs) as pool:
+        for sound in pool.map(lambda room: tree.sound_tests([room], TESTS_LIMIT_S), rooms):
+            if sound["killed"]:
+                raise SystemExit(
+                    "mutants: the unit tests must pass before mutants are tried; "
+                    f"{sound['what']} does not."
+                )
     run_all(
         mutants,
         findings,
@@ -170,8 +167,7 @@ def try_seeds(mutants: list[Mutant], findings: Findings, jobs: int, count: int) 
         return
     state = f"{digest(ROOT, ('src/apportion',))} {count}"
     if findings.baseline.get("state") != state:
-        with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
-            sound = Tree(ROOT, Path(directory) / "sound")
+        with copies(ROOT, 1) as (sound,):
             failing: list[int] = []
             while (found := sound.seeds(None, count, failing, SEED_LIMIT_S))["killed"]:
                 if found["seed"] < 0:

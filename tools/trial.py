@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -87,6 +88,18 @@ for seed in range(count):
 """
 
 Finding = dict[str, Any]
+
+
+@contextmanager
+def copies(root: Path, count: int) -> Iterator[list["Tree"]]:
+    """Make so many private copies of the project at `root`, for a `with` block.
+
+    Others may enter their directory: some tests are another user for a while.
+    """
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield [Tree(root, directory / str(number)) for number in range(count)]
 
 
 def digest(root: Path, folders: Iterable[str]) -> str:

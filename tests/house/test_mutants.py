@@ -11,7 +11,7 @@ import pytest
 from tools.mutant_report import REASONS, explanations, verdict
 from tools.mutants import SURVIVORS, Findings, is_known
 from tools.mutation import Mutant, Point, changes_code, compiled, mutant_or_none, points, sample
-from tools.trial import Tree
+from tools.trial import Tree, copies
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "apportion"
@@ -181,6 +181,15 @@ def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path: Pat
     ]
     assert (tree.directory / "src/apportion/coord/least.py").read_text() == SOURCE
     assert (root / "src/apportion/coord/least.py").read_text() == SOURCE
+
+
+def test_copies_are_made_where_another_user_may_enter(tmp_path: Path) -> None:
+    with copies(small_project(tmp_path / "root"), 2) as made:
+        for tree in made:
+            assert (tree.directory / "src/apportion/coord/least.py").read_text() == SOURCE
+            assert tree.directory.parent.stat().st_mode & 0o777 == 0o755
+    assert len({tree.directory for tree in made}) == 2
+    assert not made[0].directory.parent.exists()
 
 
 def test_the_test_that_killed_a_mutant_before_is_run_first_while_it_exists(tmp_path: Path) -> None:
