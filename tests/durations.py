@@ -9,6 +9,7 @@ import json
 import os
 import time
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any
 
 import pytest
@@ -28,8 +29,10 @@ during it), `tests` (node id -> seconds of PHASES).
 
 
 def register(config: pytest.Config) -> None:
-    """Record this run. Only the controller of several workers records."""
-    if not hasattr(config, "workerinput"):
+    """Record this run if it plays whole lanes. Only the controller of several workers records."""
+    option = config.option
+    is_part = option.keyword or option.markexpr or config.args_source is config.ArgsSource.ARGS
+    if not hasattr(config, "workerinput") and not is_part:
         config.pluginmanager.register(Recorder(RECORD), "apportion-durations")
 
 
@@ -50,6 +53,8 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the seconds of one phase of one test."""
+        if report.when not in PHASES:  # xdist says of a worker that died that it is at "???"
+            return
         seconds = self.tests.setdefault(report.nodeid, [0.0] * len(PHASES))
         seconds[PHASES.index(report.when)] += round(report.duration, 3)
         now = time.monotonic()
@@ -57,8 +62,14 @@ class Recorder:
             self.looked = now
             self.loads.append(os.getloadavg()[0])
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Put what was recorded in the place of the last record of each lane."""
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Put what was recorded in the place of the last record of each lane, unless the run was
+        stopped before its end.
+        """
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return
+        if session.shouldstop or session.shouldfail:  # pytest -x
+            return
         during = self.loads[1:] or self.loads
         run = {
             "commit": _commit(),
@@ -81,6 +92,11 @@ class Recorder:
 
 
 def _commit() -> str:
-    """Return the commit that is checked out, with a `+` where files differ from it."""
-    is_changed = bool(git("status", "--porcelain", "--untracked-files=no"))
-    return git("rev-parse", "--short=12", "HEAD") + "+" * is_changed
+    """Return the commit that is checked out, with a `+` where files differ from it; "" for a copy
+    without its history.
+    """
+    try:
+        is_changed = bool(git("status", "--porcelain", "--untracked-files=no"))
+        return git("rev-parse", "--short=12", "HEAD") + "+" * is_changed
+    except (OSError, CalledProcessError):
+        return ""

@@ -24,9 +24,11 @@ PACKAGES = ("pyproject.toml", "requirements")
 
 
 def git(*arguments: str) -> str:
-    """Return what git prints; "" where it fails."""
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else ""
+    """Return what git prints. Raises CalledProcessError where it fails; what it says is printed."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout.rstrip()
 
 
 def last_whole_run() -> str:
@@ -39,7 +41,9 @@ def changed_since(base: str) -> list[str] | None:
     """Return the files that differ between the commit `base` and HEAD; None if there is no such
     commit here.
     """
-    if not git("cat-file", "-t", base):
+    try:
+        git("cat-file", "-e", f"{base}^{{commit}}")
+    except subprocess.CalledProcessError:
         return None
     return git("diff", "--name-only", "--no-renames", base, "HEAD").splitlines()
 

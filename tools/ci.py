@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +38,8 @@ from tests.touched import WHOLE_RUN, changed_since, git, last_whole_run, touched
 RESULT = ROOT / "bench-out" / "ci.json"
 SEEDED = ("APPORTION_DIFFERENTIAL_FIRST", "APPORTION_KILLS_SEED")
 """Where tests that search take their seed from."""
+DECIDING = ("ARGS", "LANES", "MAKEFLAGS", "MFLAGS", "PROFILE", "PYTEST_ADDOPTS", "TESTS")
+"""Variables by which a caller would change what is played."""
 
 
 class Plan(NamedTuple):
@@ -102,14 +104,29 @@ def plan_for(commit: str, is_whole: bool) -> Plan:
     return Plan(commit, is_whole, picked, touched, lanes)
 
 
-def play(steps: Sequence[Sequence[str]]) -> list[str]:
+def environment_of(plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that the steps are run with. Only the commit decides what is played."""
+    kept = {
+        name: value
+        for name, value in given.items()
+        if name not in DECIDING and not name.startswith("APPORTION_")
+    }
+    return kept | {
+        "APPORTION_REQUIRE_LANES": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": str(plan.seed),
+        **{name: str(plan.seed) for name in SEEDED},
+    }
+
+
+def play(steps: Sequence[Sequence[str]], environment: Mapping[str, str]) -> list[str]:
     """Run every step, and return those that failed, as one types them."""
     failed = []
     for step in steps:
         line = " ".join(word if " " not in word else f"'{word}'" for word in step)
         print(f"== {line}", flush=True)
         started = time.monotonic()
-        code = subprocess.run(step, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+        code = subprocess.run(step, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL).returncode
         end = "passed" if code == 0 else f"exit code {code}"
         print(f"== {line}: {end} after {time.monotonic() - started:.0f} s", flush=True)
         if code:
@@ -154,11 +171,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.show:
         return 0
     keep(plan, False, 0, ["the run has not ended"], RESULT)
-    os.environ |= {"APPORTION_REQUIRE_LANES": "1", "PYTHONUNBUFFERED": "1"}
-    os.environ |= {name: str(plan.seed) for name in SEEDED}
-    failed = play(plan.steps())
-    if is_changed := git("status", "--porcelain"):
-        failed.append(f"the work tree differs from the commit:\n{is_changed}")
+    if changes := git("status", "--porcelain"):
+        print(f"== the work tree differs from the commit, commit first:\n{changes}")
+        return 1
+    failed = play(plan.steps(), environment_of(plan, os.environ))
+    if changes := git("status", "--porcelain"):
+        failed.append(f"the run has changed the work tree:\n{changes}")
     seconds = time.time() - options.since
     keep(plan, not failed, seconds, failed, RESULT)
     if options.all and not failed:

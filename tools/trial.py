@@ -43,6 +43,9 @@ TIME_LIMIT = -signal.SIGPROF
 limit: on a busy machine a sound one may take long.
 """
 
+NO_TESTS = 5
+"""The exit code of pytest that has found no test: such a trial shows nothing."""
+
 FOREIGN = 70
 """The exit code of a trial that looked at another module than the mutated one."""
 
@@ -131,7 +134,8 @@ class Tree:
         # kill hosts as the demonstration does
         for name in ("tests", "docs", "demo"):
             shutil.copytree(root / name, directory / name, ignore=leave)
-        shutil.copy(root / "pyproject.toml", directory)
+        for name in ("pyproject.toml", "README.md"):
+            shutil.copy(root / name, directory)
         compile_all = [
             sys.executable,
             "-m",
@@ -296,6 +300,8 @@ class Tree:
             raise RuntimeError(
                 f"{module} was imported from elsewhere than {path}:\n{done.stdout}{done.stderr}"
             )
+        if done.returncode == NO_TESTS:
+            raise RuntimeError(f"no test was found: {' '.join(arguments)}")
         finding = {"killed": done.returncode != 0, "seconds": round(time.monotonic() - started, 1)}
         return finding | (read(done) if finding["killed"] else {})
 

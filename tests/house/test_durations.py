@@ -10,17 +10,21 @@ from typing import Any
 import pytest
 from tools import durations
 
-from tests.durations import Recorder, read_record
+from tests.durations import Recorder, read_record, register
+from tests.lanes import ROOT
 
 
-def record_run(path: Path, phases: list[tuple[str, str, float]]) -> None:
+def record_run(
+    path: Path, phases: list[tuple[str, str, float]], exitstatus: int = 0, shouldstop: str = ""
+) -> None:
     """Record a run with these (node id, phase, seconds)."""
     recorder = Recorder(path)
     for nodeid, phase, seconds in phases:
         report: Any = SimpleNamespace(nodeid=nodeid, when=phase, duration=seconds)
         recorder.pytest_runtest_logreport(report)
-    session: Any = SimpleNamespace(config=SimpleNamespace(option=SimpleNamespace(numprocesses=3)))
-    recorder.pytest_sessionfinish(session)
+    config = SimpleNamespace(option=SimpleNamespace(numprocesses=3))
+    session: Any = SimpleNamespace(config=config, shouldstop=shouldstop, shouldfail=False)
+    recorder.pytest_sessionfinish(session, exitstatus)
 
 
 def lane_of(before: float, tests: dict[str, list[float]]) -> dict[str, Any]:
@@ -57,6 +61,41 @@ def test_a_record_has_the_phases_of_each_test_and_the_last_run_of_each_lane(
     }
     assert lanes["test"]["workers"] == 3
     assert sorted(lanes["test"]["load"]) == ["before", "mean", "most"]
+
+
+def test_a_run_that_did_not_come_to_its_end_leaves_the_record_of_the_one_before(
+    tmp_path: Path,
+) -> None:
+    path, name = tmp_path / "durations.json", "tests/coord/test_a.py::test_b"
+    record_run(path, [(name, "call", 9.0)], exitstatus=1)
+    before = read_record(path)
+    record_run(path, [(name, "call", 1.0)], exitstatus=2)
+    record_run(path, [(name, "call", 1.0)], exitstatus=1, shouldstop="stopping after 1 failures")
+    assert read_record(path) == before != {}
+
+
+def test_a_worker_that_dies_has_no_phase_of_its_own(tmp_path: Path) -> None:
+    path, name = tmp_path / "durations.json", "tests/coord/test_a.py::test_b"
+    record_run(path, [(name, "setup", 0.5), (name, "???", 0.0)], exitstatus=1)
+    assert read_record(path)["test"]["tests"] == {name: [0.5, 0.0, 0.0]}
+
+
+@pytest.mark.parametrize(
+    ("options", "is_recorded"),
+    [
+        ([], True),
+        (["-k", "dies"], False),
+        (["-m", "hypothesis"], False),
+        (["tests/coord"], False),
+    ],
+)
+def test_a_run_of_a_part_of_a_lane_is_not_recorded(
+    options: list[str], is_recorded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    config = pytest.Config.fromdictargs({}, options)
+    register(config)
+    assert config.pluginmanager.has_plugin("apportion-durations") == is_recorded
 
 
 def test_seconds_are_summed_by_directory_and_the_longest_phases_come_first() -> None:

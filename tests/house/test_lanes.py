@@ -3,10 +3,14 @@ everything, and what a run leaves out is named.
 """
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +184,7 @@ def test_every_step_is_run_and_those_that_failed_are_named(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     steps = [["false"], ["sh", "-c", "exit 3"], ["echo", "heard"]]
-    assert ci.play(steps) == ["false", "sh -c 'exit 3'"]
+    assert ci.play(steps, os.environ) == ["false", "sh -c 'exit 3'"]
     said = capfd.readouterr().out
     assert "== sh -c 'exit 3': exit code 3 after 0 s" in said
     assert "\nheard\n== echo heard: passed after 0 s" in said
@@ -207,6 +211,94 @@ def test_a_whole_run_is_noted(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     assert lines[:2] == ["# Why.", f'commit = "{COMMITS[0][:12]}"']
     assert lines[3:] == ["seconds = 100"]
+
+
+def test_nothing_in_the_environment_decides_what_a_run_plays() -> None:
+    given = {
+        "ARGS": "--collect-only",
+        "TESTS": "tests/coord",
+        "PYTEST_ADDOPTS": "-k nothing",
+        "MAKEFLAGS": "i",
+        "APPORTION_KILLS": "1",
+        "HOME": "/home/somebody",
+    }
+    seed = str(seed_of(COMMITS[0]))
+    assert ci.environment_of(plan(), given) == {
+        "HOME": "/home/somebody",
+        "APPORTION_REQUIRE_LANES": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": seed,
+        "APPORTION_DIFFERENTIAL_FIRST": seed,
+        "APPORTION_KILLS_SEED": seed,
+    }
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`run("--all")`: tools/ci.py in a project of its own, whose `make` prints what it is asked."""
+    for folder in ("tools", "tests"):
+        (tmp_path / folder).mkdir()
+        for file in chain.from_iterable((ROOT / folder).glob(f"*.{end}") for end in ("py", "toml")):
+            shutil.copy(file, tmp_path / folder)
+    (tmp_path / ".gitignore").write_text("bench-out\n__pycache__\n")
+    (tmp_path / "Makefile").write_text("check docs test lanes long:\n\t@echo made $@ $(LANES)\n")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b.invalid")
+    for words in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "All.")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tools.ci", *options],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+def test_make_all_notes_the_commit_on_which_everything_passed(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    noted = tmp_path / "tests" / "whole_run.toml"
+    before = noted.read_text()
+    done = run("--all")
+    assert (done.returncode, done.stderr) == (0, "")
+    played = re.findall(r"^made (\w+)", done.stdout, re.MULTILINE)
+    assert played == ["check", "docs", "lanes", "long"]
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout[:12]
+    assert tomllib.loads(noted.read_text())["commit"] == head
+    result = json.loads((tmp_path / "bench-out" / "ci.json").read_text())
+    assert (result["ok"], result["not_run"]) == (True, [])
+
+    # what is not committed is not what the commit is
+    done = run("--all")
+    assert done.returncode == 1
+    assert "the work tree differs from the commit, commit first:\n M tests/whole_run.toml" in (
+        done.stdout
+    )
+    assert not json.loads((tmp_path / "bench-out" / "ci.json").read_text())["ok"]
+    assert noted.read_text() != before
+
+
+@pytest.mark.parametrize(
+    ("recipe", "why"),
+    [("@test $@ != docs", "make docs"), ("@touch left", "the run has changed the work tree")],
+)
+def test_a_run_with_a_failure_notes_nothing_and_has_exit_code_1(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, recipe: str, why: str
+) -> None:
+    (tmp_path / "Makefile").write_text(f"check docs test lanes long:\n\t{recipe}\n")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b.invalid")
+    subprocess.run(["git", *identity, "commit", "-qam", "Worse."], cwd=tmp_path, check=True)
+    before = (tmp_path / "tests" / "whole_run.toml").read_text()
+    done = run("--all")
+    assert done.returncode == 1
+    assert f"\n== FAILED: {why}" in done.stdout
+    assert (tmp_path / "tests" / "whole_run.toml").read_text() == before
+    assert not json.loads((tmp_path / "bench-out" / "ci.json").read_text())["ok"]
 
 
 def test_a_quarantined_test_exists_and_has_its_log() -> None:

@@ -44,6 +44,7 @@ def small_project(directory: Path) -> Path:
         "tests/conftest.py": (
             "from hypothesis import settings\n\nsettings.register_profile('quick')\n"
         ),
+        "README.md": "",
         "docs/page.md": "",
         "demo/__init__.py": "",
         "tests/coord/test_least.py": (
@@ -285,6 +286,14 @@ def test_a_test_that_looks_elsewhere_is_no_trial(tmp_path: Path) -> None:
         pytest.raises(RuntimeError, match=r"apportion\.coord\.least was imported from elsewhere"),
     ):
         tree.tests(shown, limit_s=60)
+
+
+def test_a_trial_without_a_test_shows_nothing(tmp_path: Path) -> None:
+    root = small_project(tmp_path / "root")
+    (root / "tests/coord/test_least.py").write_text("")
+    tree = Tree(root, tmp_path / "tree")
+    with pytest.raises(RuntimeError, match=r"no test was found: .*tests/coord/test_least\.py"):
+        tree.sound_tests(["coord"], limit_s=60)
 
 
 PLAY = """
