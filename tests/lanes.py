@@ -40,8 +40,9 @@ class Lane(NamedTuple):
 
     third: the draw that has it. tests: beginnings of node ids; the longest of all lanes decides.
     proves: the paths below src/apportion that it is the proof of, besides what its tests import; a
-    change there touches it. searches: beginnings of the names of rows of tools/long.py, played from
-    the commit's seed; the longest of all lanes decides.
+    change there touches it. plays: other paths, from the root, that its tests run or read.
+    searches: beginnings of the names of rows of tools/long.py, played from the commit's seed; the
+    longest of all lanes decides.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Lane(NamedTuple):
     sentence: str
     tests: tuple[str, ...] = ()
     proves: tuple[str, ...] = ()
+    plays: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
 
 
@@ -58,7 +60,7 @@ LANES = (
         0,
         "clients that others wrote, on our broker",
         ("tests/compat/",),
-        ("coord/", "node/", "server/", "wire/"),
+        ("adapters/", "coord/", "node/", "server/", "wire/"),
     ),
     Lane(
         "java-clients",
@@ -133,7 +135,8 @@ LANES = (
         0,
         "our members, clients and commands on a real Kafka, and both brokers side by side",
         ("tests/kafka/",),
-        ("assign/", "client/", "coord/", "member/", "node/"),
+        ("assign/", "cli/", "client/", "columns/", "coord/", "drive/", "member/", "node/"),
+        ("tests/client/",),
     ),
     Lane(
         "spark-on-kafka",
@@ -179,6 +182,7 @@ LANES = (
             "tests/demo/test_cluster_stage.py",
         ),
         ("spark/",),
+        ("demo/",),
     ),
     Lane(
         "spark-connect",
@@ -202,6 +206,7 @@ LANES = (
             "tests/house/test_examples.py",
             "tests/house/test_tutorials.py",
         ),
+        plays=("README.md", "docs/"),
     ),
     Lane(
         "house",
@@ -214,6 +219,11 @@ LANES = (
             "tests/house/test_mutants.py",
             "tests/house/test_package.py",
         ),
+        (
+            *("__init__.py", "deadlines.py", "exports.py", "lazy_imports.py", "locations.py"),
+            *("py.typed", "readable.py", "testing/"),
+        ),
+        (".ci/", "Makefile", "changelog.d/", "tools/"),
     ),
     Lane(
         "simulator",
@@ -244,7 +254,9 @@ LANES = (
     ),
 )
 BY_NAME = {lane.name: lane for lane in LANES}
-EVERY = (CHECK, QUICK, TEST, *BY_NAME)
+ONLY_SEARCHES = [lane.name for lane in LANES if not lane.tests]
+EVERY = [CHECK, QUICK, TEST, *(lane.name for lane in LANES if lane.tests)]
+"""What `--lane` takes."""
 _PREFIXES = dict.fromkeys(CHECKED, CHECK) | {
     prefix: lane.name for lane in LANES for prefix in lane.tests
 }
@@ -313,13 +325,16 @@ def add_option(parser: pytest.Parser) -> None:
 def chosen(config: Any) -> list[str]:
     """Return the lanes of `--lane`; an empty list where it was not given.
 
-    Raises UsageError for a name that no lane has.
+    Raises UsageError for a name that no lane of tests has.
     """
     given: str | None = config.getoption("--lane")
-    names = [] if given is None else given.split(",")
+    names = [] if given is None else [name.strip() for name in given.split(",")]
     if unknown := [name for name in names if name not in EVERY]:
         named = ", ".join(map(repr, unknown))
-        raise pytest.UsageError(f"--lane: there is no lane {named}; there are {', '.join(EVERY)}")
+        raise pytest.UsageError(
+            f"--lane: there is no lane {named} of tests; there are {', '.join(EVERY)} (the lanes "
+            f"{', '.join(ONLY_SEARCHES)} are searches: make long ARGS=--sample plays them)"
+        )
     return names
 
 

@@ -1,10 +1,10 @@
 """Which slow lanes a change touches.
 
-The code of a lane is what it `proves` (`tests/lanes.py`), its test files, what they import of the
-tests (transitively, with every conftest.py above them) and what any of these imports of
-`src/apportion` (directly). A change there touches the lane, and so does a change of its data files
-or of the pinned packages. What lies below is proven by `make test`, and reaches the lane by the
-draw.
+The code of a lane is what it `proves` and `plays` (`tests/lanes.py`), its test files, what they
+import of the tests (transitively, with every conftest.py above them) and what any of these imports
+of `src/apportion` (directly). A change there touches the lane, and so does a change of the pinned
+packages, or beside its tests of what no test imports: data, and programs that they start. What lies
+below is proven by `make test`, and reaches the lane by the draw.
 """
 
 import ast
@@ -72,6 +72,7 @@ def _conftests(path: str) -> Iterator[str]:
             yield conftest
 
 
+@cache
 def test_files(lane: str) -> list[str]:
     """Return the test files of a lane, relative to tests/. A file that holds tests of several lanes
     belongs to each.
@@ -88,9 +89,10 @@ def test_files(lane: str) -> list[str]:
     ]
 
 
+@cache
 def code_of(lane: Lane) -> set[str]:
-    """Return the files that are the lane's code, from the root: what it proves ends with a slash or
-    is a file.
+    """Return the files and folders that are the lane's code, from the root; a folder ends with a
+    slash.
     """
     own = test_files(lane.name)
     seen: dict[str, None] = {}
@@ -109,7 +111,18 @@ def code_of(lane: Lane) -> set[str]:
         *(f"tests/{path}" for path in seen),
         *(f"src/apportion/{path}" for path in imported),
         *(f"src/apportion/{path}" for path in lane.proves),
+        *lane.plays,
     }
+
+
+@cache
+def _imported_tests() -> set[str]:
+    """Return what pytest or another test imports, from the root."""
+    arrows = {path for targets in _test_arrows().values() for path in targets}
+    collected = {
+        path for path in _test_modules() if Path(path).name.startswith(("test_", "conftest"))
+    }
+    return {f"tests/{path}" for path in arrows | collected}
 
 
 def touches(lane: Lane, changed: Iterable[str]) -> str:
@@ -120,8 +133,8 @@ def touches(lane: Lane, changed: Iterable[str]) -> str:
         "tests/./"
     }
     for file in changed:
-        is_data = not file.endswith(".py") and file.startswith(tuple(homes))
-        if file in code or file.startswith((*folders, *PACKAGES)) or is_data:
+        is_beside = file.startswith(tuple(homes)) and file not in _imported_tests()
+        if file in code or file.startswith((*folders, *PACKAGES)) or is_beside:
             return file
     return ""
 

@@ -78,6 +78,7 @@ def test_every_row_names_tests_searches_and_code_that_there_are() -> None:
         for path in lane.proves
         if not (ROOT / "src" / "apportion" / path).exists()
     ]
+    wrong += [path for lane in LANES for path in lane.plays if not (ROOT / path).exists()]
     assert wrong == []
     sampled = [search.name for search in SEARCHES if search.sample]
     assert [name for name in sampled if not lane_of_search(name)] == []
@@ -106,13 +107,17 @@ def test_a_run_keeps_the_tests_of_its_lanes_alone() -> None:
         seen[lane] = {*re.findall(r"^tests\S+\.py(?=:)", done.stdout, re.MULTILINE)}
         last = done.stderr
     assert seen == {CHECK: {*tests[:1]}, "house": {*tests[1:]}, "nobodys,": set()}
-    assert "--lane: there is no lane 'nobodys', ''; there are check, quick, test, " in last
+    assert "--lane: there is no lane 'nobodys', '' of tests; there are check, quick, test, " in last
 
 
 @pytest.mark.parametrize(
     ("changed", "lanes"),
     [
-        ("docs/spark.md", []),
+        ("docs/spark.md", ["pages"]),
+        ("demo/stage.py", ["spark-clusters"]),
+        ("tools/long.py", ["house"]),
+        ("tests/compat/clients/confluent.py", ["clients"]),
+        ("tests/client/consumer_scenarios.py", ["kafka"]),
         ("src/apportion/node/authorization/table.py", ["acls"]),
         ("tests/compat/test_kill.py", ["kills"]),
         ("tests/compat/java/Members.java", ["clients", "java-clients", "java-migration"]),
@@ -124,6 +129,17 @@ def test_a_change_touches_the_lanes_that_prove_or_import_it(changed: str, lanes:
     assert {*lanes} <= {*found}
     assert {*found.values()} <= {changed}
     assert len(found) < len(LANES) / 2
+
+
+def test_whatever_changes_of_what_users_have_touches_a_lane() -> None:
+    folders = ("src/apportion", "demo", "docs", "tools")
+    files = [
+        file.relative_to(ROOT).as_posix()
+        for folder in folders
+        for file in (ROOT / folder).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
+    assert [file for file in files if not touched.touched_lanes([file])] == []
 
 
 def test_packages_and_what_every_test_imports_touch_every_lane_with_tests() -> None:
