@@ -13,7 +13,10 @@ PY := .venv/bin/python
 DEMO := .venv/.demo
 TEST := .venv/.test
 READY := .venv/.all
-LANES ?= $(error name the lanes, such as LANES=kafka,streams; tests/lanes.py has them)
+LANES ?=
+ifeq ($(MAKECMDGOALS)$(strip $(LANES)),lanes)
+$(error name the lanes, such as LANES=kafka,streams; tests/lanes.py has them)
+endif
 PROFILE ?= test
 PYTEST = $(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) --hypothesis-profile=$(PROFILE)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
@@ -42,7 +45,7 @@ test: $(TEST) ## every test but the slow lanes (TESTS=tests/kafka/test_versions.
 	@$(PYTEST) $(or $(TESTS),--lane=test) $(ARGS)
 
 lanes: $(READY) ## slow lanes, by name (LANES=kafka,streams): foreign clients, a real Kafka, other Sparks, long stories; tests/lanes.py
-	@$(PYTEST) --lane=$(LANES) $(ARGS)
+	@$(PYTEST) --lane='$(LANES)' $(ARGS)
 
 all: $(READY) ## everything: check, docs, every lane with all examples, every search; notes the commit in tests/whole_run.toml
 	@$(PY) -m tools.ci --all $(ARGS)

@@ -26,7 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record the durations of a run of whole lanes."""
+    """Refuse paths where nothing is, and record the durations of a run of whole lanes."""
+    lanes.check_paths(config)
     if not {*lanes.chosen(config)} <= {lanes.QUICK}:
         durations.register(config)
 

@@ -249,7 +249,7 @@ LANES = (
     Lane(
         "mutants",
         2,
-        "small bugs put into the code, which the tests must see, and fresh examples of properties",
+        "small bugs put into the code: which the tests miss; and fresh examples of properties",
         searches=("mutants", "properties"),
     ),
 )
@@ -336,6 +336,15 @@ def chosen(config: Any) -> list[str]:
             f"{', '.join(ONLY_SEARCHES)} are searches: make long ARGS=--sample plays them)"
         )
     return names
+
+
+def check_paths(config: pytest.Config) -> None:
+    """Raise UsageError for a path on the command line where nothing is, which xdist says nothing
+    of.
+    """
+    for path in (argument.partition("::")[0] for argument in config.args):
+        if not (config.invocation_params.dir / path).exists():
+            raise pytest.UsageError(f"{path}: there is no such file or directory of tests")
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:

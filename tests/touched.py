@@ -142,6 +142,6 @@ def touches(lane: Lane, changed: Iterable[str]) -> str:
 def touched_lanes(changed: Iterable[str] | None) -> Mapping[str, str]:
     """Return lane -> a file that touches it; all lanes for None, where nobody knows the change."""
     if changed is None:
-        return {lane.name: "every change" for lane in LANES}
+        return {lane.name: "a change nobody knows: that commit is not here" for lane in LANES}
     files = list(changed)
     return {lane.name: file for lane in LANES if (file := touches(lane, files))}

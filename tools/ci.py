@@ -86,12 +86,18 @@ class Plan(NamedTuple):
 
     def summary(self) -> list[str]:
         """Return the lines that say what the run plays and what it does not."""
-        draw = "every lane" if self.is_whole else f"draw {third_of(self.commit)} of 0, 1, 2"
-        touched = [f"{name} ({file})" for name, file in self.touched.items()]
+        draw = "every lane" if self.is_whole else f"third {third_of(self.commit)} of 0, 1, 2"
+        by_file: dict[str, list[str]] = {}
+        for name, file in self.touched.items():
+            by_file.setdefault(file, []).append(name)
+        touched = [
+            f"{'every lane' if len(names) == len(BY_NAME) else ', '.join(names)} (by {file})"
+            for file, names in by_file.items()
+        ]
         return [
             f"commit {self.commit[:12]}: {draw}; every seed is {self.seed}",
             f"drawn: {', '.join(self.drawn)}",
-            f"touched since {last_whole_run()[:12]}: {', '.join(touched) or 'none'}",
+            f"touched since {last_whole_run()[:12]}: {'; '.join(touched) or 'none'}",
             f"NOT run: {', '.join(self.not_run) or 'none'}",
         ]
 
@@ -165,7 +171,12 @@ def main(arguments: list[str] | None = None) -> int:
         "--since", type=float, default=time.time(), help="when the run began, in seconds since 1970"
     )
     options = parser.parse_args(arguments)
-    plan = plan_for(git("rev-parse", "HEAD"), options.all)
+    try:
+        commit = git("rev-parse", "HEAD")
+    except (OSError, subprocess.CalledProcessError):
+        print("== this is no clone: what is played follows from the commit", file=sys.stderr)
+        return 2
+    plan = plan_for(commit, options.all)
     lines = plan.summary()
     print(*(f"== {line}" for line in lines), sep="\n", flush=True)
     if options.show:

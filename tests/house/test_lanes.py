@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from datetime import date
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -317,9 +318,23 @@ def test_a_run_with_a_failure_notes_nothing_and_has_exit_code_1(
     assert not json.loads((tmp_path / "bench-out" / "ci.json").read_text())["ok"]
 
 
+def test_a_path_where_nothing_is_is_refused_in_a_sentence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--numprocesses=2", "tests/nowhere.py::test_a"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "tests/nowhere.py: there is no such file or directory of tests" in done.stderr
+
+
 def test_a_quarantined_test_exists_and_has_its_log() -> None:
     for row in tomllib.loads(QUARANTINE.read_text()).get("test", []):
-        file, _, name = row["test"].partition("::")
-        assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text()
+        file = row["test"].partition("::")[0]
+        collect = [sys.executable, "-m", "pytest", "--collect-only", file]
+        done = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True)
+        assert row["test"] in done.stdout.splitlines()
         assert row["log"].strip()
         assert row["seen"].strip()
+        date.fromisoformat(str(row["since"]))
