@@ -111,8 +111,8 @@ class TokenSource:
             if problem.certificate_fault:
                 why = f"no TLS with the token server {_host(asked)}: {problem.certificate_fault}"
                 raise Refused(Code.SSL_HANDSHAKE_FAILED, why) from None
-            kind = type(problem.error).__name__
-            raise Unanswerable(f"the token server {_host(asked)} does not answer: {kind}") from None
+            why = f"the token server {_host(asked)} does not answer: {problem.error_name}"
+            raise Unanswerable(why) from None
         return _parsed(asked, answer)
 
 

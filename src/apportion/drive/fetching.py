@@ -10,7 +10,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import BaseHandler, HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
-from apportion.drive.connection_errors import STREAM_ENDS, certificate_fault, closed_by
+from apportion.drive.connection_errors import certificate_fault, connection_fault
 
 
 class NotFetched(Exception):
@@ -28,6 +28,13 @@ class NotFetched(Exception):
         self.status = status
         self.certificate_fault = certificate_fault
         self.error = error
+
+    @property
+    def error_name(self) -> str:
+        """What is said of `error`: the operating system's words, or its kind."""
+        if isinstance(self.error, OSError) and self.error.strerror:
+            return connection_fault(self.error, "server")
+        return type(self.error).__name__
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -54,8 +61,6 @@ def fetched(
     # ValueError: for a host that no address has.
     except (URLError, OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        if isinstance(reason, STREAM_ENDS):
-            reason = ConnectionResetError(closed_by("server"))
         if isinstance(reason, ssl.SSLCertVerificationError):
             raise NotFetched(certificate_fault=certificate_fault(reason)) from None
         # The reason of some is a text.

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from apportion.drive.connection_errors import connection_fault
 from apportion.drive.fetching import NotFetched, fetched, opener_of
 from apportion.node.sasl_settings import JwtRules
 from apportion.node.settings import SettingRefused
@@ -179,12 +178,7 @@ def _why(problem: NotFetched) -> str:
     """Return why nothing was fetched."""
     if problem.status:
         return f"HTTP status {problem.status}"
-    if problem.certificate_fault:
-        return problem.certificate_fault
-    error = problem.error
-    if isinstance(error, OSError) and error.strerror:
-        return connection_fault(error, "server")
-    return type(error).__name__
+    return problem.certificate_fault or problem.error_name
 
 
 def _rows(url: str) -> list[Any]:
