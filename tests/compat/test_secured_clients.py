@@ -15,6 +15,7 @@ from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from apportion.security.acls import ResourceType
+from tests.certificates import Authority
 from tests.compat.java.history import until
 from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.secured import (
@@ -193,6 +194,25 @@ def next_error(consumer: Consumer) -> int:
         message = consumer.poll(1)
         if message is not None and (error := message.error()) is not None:
             return int(error.code())
+
+
+@pytest.mark.parametrize(
+    ("has_certificate", "alert"),
+    [(False, "alert certificate required"), (True, "alert unknown ca")],
+)
+def test_confluent_kafka_is_told_what_is_wrong_with_its_certificate(
+    broker: SecuredBroker, has_certificate: bool, alert: str
+) -> None:
+    errors: list[KafkaError] = []
+    options = confluent_options(broker, Way("MTLS")) | {"error_cb": errors.append}
+    del options["ssl.certificate.location"], options["ssl.key.location"]
+    if has_certificate:
+        mallory = Authority("another CA").issue("mallory")
+        options["ssl.certificate.pem"] = mallory.chain_pem()
+        options["ssl.key.pem"] = mallory.key_pem()
+    producer = Producer(options)
+    until(lambda: producer.poll(0.1) or errors, "an error")
+    assert alert in errors[0].str()
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
