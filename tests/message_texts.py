@@ -1,9 +1,8 @@
 """Requests and responses as text: `OffsetFetch groups=[group_id=g topics=null, group_id=h]`.
 
 A part stands in its list without its name, `,` between two of them; what has its default is left
-out. An error code is its name, `null` is null, ids of topics are their names, and
-records are their offsets and values. Text with a space
-or a bracket stands in `"`.
+out. An error code is its name, `null` is null, ids of topics are their names, and records are their
+offsets and values. Text with a space or a bracket stands in `"`.
 """
 
 from collections.abc import Mapping

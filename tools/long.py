@@ -5,8 +5,7 @@ A failure prints the command that repeats it.
 A search is a command line with a seed and a size in it. `--sample` takes the small sizes, which
 .ci/run can afford, and leaves out what lanes of tests play: scripts on both brokers, kills. The
 tests of the simulator search nothing: they play one seed of each world, and the seeds that were
-kept. Every search is run, whatever became of those before it; the
-exit code is 1 where one failed.
+kept. Every search is run, whatever became of those before it; the exit code is 1 where one failed.
 """
 
 import argparse

@@ -35,7 +35,14 @@ if ! "$python" -c 'import ensurepip, venv' >/dev/null 2>&1; then
     stop "$("$python" --version) has no venv module. On Debian and Ubuntu install it with: apt install python3-venv"
 fi
 
-if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+version() {
+    "$1" -c 'import sys; print(*sys.version_info[:3], sep=".")'
+}
+
+if [ -n "${PYTHON:-}" ] && fits .venv/bin/python && [ "$(version .venv/bin/python)" != "$(version "$python")" ]; then
+    stop ".venv has Python $(version .venv/bin/python), and $PYTHON is $(version "$python"): make fresh removes it, then run this again"
+fi
+if ! fits .venv/bin/python; then
     echo "apportion: making .venv with $("$python" --version)"
     rm -rf .venv
     "$python" -m venv .venv

@@ -3,6 +3,7 @@ decision.
 """
 
 import json
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from tools import durations
 
 from tests.durations import Recorder, read_record, register
-from tests.lanes import ROOT
+from tests.lanes import EVERY, ROOT
 
 
 def record_run(
@@ -96,6 +97,14 @@ def test_a_run_of_a_part_of_a_lane_is_not_recorded(
     config = pytest.Config.fromdictargs({}, options)
     register(config)
     assert config.pluginmanager.has_plugin("apportion-durations") == is_recorded
+
+
+def test_every_row_of_the_ratchet_is_of_a_lane_and_a_directory_there_are() -> None:
+    rows = tomllib.loads(durations.RATCHET.read_text())
+    assert {*rows} <= {*EVERY}
+    assert [
+        each for of_lane in rows.values() for each in of_lane if not (ROOT / each).exists()
+    ] == []
 
 
 def test_seconds_are_summed_by_directory_and_the_longest_phases_come_first() -> None:
