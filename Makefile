@@ -3,6 +3,9 @@
 .PHONY: help set-up demo quick test lanes all check docs changelog durations long bench bench-peers sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
+# A test run starts hundreds of Python processes; each would compile the same modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 BROKER ?= embedded
 CLUSTER ?=
 ARGS ?=
