@@ -132,7 +132,7 @@ def test_a_change_touches_the_lanes_that_prove_or_import_it(changed: str, lanes:
     assert len(found) < len(LANES) / 2
 
 
-def test_whatever_changes_of_what_users_have_touches_a_lane() -> None:
+def test_each_file_that_users_have_touches_a_lane() -> None:
     folders = ("src/apportion", "demo", "docs", "tools")
     files = [
         file.relative_to(ROOT).as_posix()

@@ -31,7 +31,7 @@ class NotFetched(Exception):
 
     @property
     def error_name(self) -> str:
-        """What is said of `error`: the operating system's words, or its kind."""
+        """Return what is said of `error`: the operating system's words, or its kind."""
         if isinstance(self.error, OSError) and self.error.strerror:
             return connection_fault(self.error, "server")
         return type(self.error).__name__
