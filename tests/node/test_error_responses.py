@@ -17,6 +17,8 @@ NAMES = {
 }
 """The fields of a response that say which element of the request has failed."""
 
+CODES = {"error_code"}
+
 MARKS: dict[str, Any] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), 77),
     **dict.fromkeys(("bytes", "records"), b"marked"),
@@ -58,6 +60,18 @@ def marked_fields(value: Any) -> set[str]:
     return found
 
 
+def known_numbers(value: Any) -> set[str]:
+    """The fields of a message, and of its elements, whose number does not stand for none."""
+    found: set[str] = set()
+    for each in value.__fields__:
+        own = getattr(value, each.name)
+        if type(own) is int and own not in (-1, 0, each.default):
+            found.add(each.name)
+        for element in own if isinstance(own, tuple) else ():
+            found |= known_numbers(element)
+    return found
+
+
 @pytest.mark.parametrize("api", SERVED_APIS.values(), ids=lambda api: api.name)
 def test_an_error_response_repeats_of_its_request_only_what_names_an_element(api: Api) -> None:
     for version in api.versions:
@@ -66,3 +80,4 @@ def test_an_error_response_repeats_of_its_request_only_what_names_an_element(api
         response = error_response(arrived, Code.UNKNOWN_SERVER_ERROR)
         write(response, version)
         assert marked_fields(response) <= NAMES
+        assert known_numbers(response) <= NAMES | CODES

@@ -8,7 +8,8 @@ import pytest
 from apportion.errors import Code
 from apportion.store.disk import DiskError
 from apportion.store.memory_disk import MemoryDisk
-from apportion.wire.batch import decode_batch, split_batches
+from apportion.wire.batch import Record, decode_batch, encode_records, split_batches
+from apportion.wire.compression import ZSTD
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest
 from apportion.wire.messages.produce import (
@@ -299,6 +300,21 @@ def test_a_transactional_id_is_refused(driver: NodeDriver) -> None:
         Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         -1,
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(6, Code.UNSUPPORTED_COMPRESSION_TYPE), (7, Code.NONE)]
+)
+def test_zstd_comes_with_a_version_whose_readers_know_it(
+    driver: NodeDriver, version: int, code: Code
+) -> None:
+    driver.create("t")
+    record = Record(0, kit.WALL_MS, None, b"a")
+    ticket = driver.ask(
+        kit.produce("t", encode_records([record], base_offset=0, attributes=ZSTD)), version
+    )
+    driver.flush()
+    assert outcome(driver.answers[ticket])[0] is code
 
 
 def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(
