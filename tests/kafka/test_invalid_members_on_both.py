@@ -11,7 +11,7 @@ from tests.kafka.conftest import until
 from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import assignment
 from tests.kafka.differential.classic_clients import subscription
-from tests.kafka.differential.classic_play import exchange
+from tests.kafka.differential.classic_play import all_answered, exchange
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Leave, Pulse, Sync
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe, Step
@@ -110,6 +110,7 @@ def assigned(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> 
     for letter in "aba":
         is_again = letter == "a" and letter in sides[0].lines
         exchange(sides, classic(group, letter, member_id=None if is_again else ""))
+    all_answered(sides, "a", "b")
     exchange(sides, Sync(group, "b", 2, version=2))
     exchange(sides, Sync(group, "a", 2, (("a1", one), ("b1", other)), version=2))
 

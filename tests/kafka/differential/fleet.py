@@ -19,7 +19,7 @@ LENGTH = 30
 """Steps of a script, at the most."""
 REPORTS = 5
 """After so many scripts that disagree, no others are played."""
-ENOUGH = 100
+ENOUGH = 200
 """So many scripts of classic groups meet everything that is meant to differ."""
 FOUND = Path(__file__).parents[1] / "found.txt"
 """Lines of a guard's name and the first seed by which the brokers disagree without it."""
