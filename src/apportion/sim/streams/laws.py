@@ -67,13 +67,19 @@ StreamsGroupLaw = Callable[[StreamsGroup], Iterator[str]]
 def one_active(group: RunningApplication) -> Iterator[str]:
     """Yield Streams tasks that are active in two threads at once, both of which are members.
 
-    A thread that was removed from the group may still run tasks, so it does not count.
+    A thread that was removed from the group may still run tasks, so it does not count; nor does one
+    whose member has left because the thread did not poll in time.
     """
     owner: dict[TaskId, str] = {}
     for thread in group.threads:
         view = thread.member.view()
-        # A member that was removed learns of it with its next request only.
-        if view.member_id not in group.members or thread.active_incarnation != view.incarnation:
+        # A member that was removed learns of it with its next request only. A static member that
+        # left stays in the group until its session ends; what it had yet to revoke is free.
+        if (
+            thread.active_incarnation != view.incarnation
+            or view.epoch <= 0
+            or view.member_id not in group.members
+        ):
             continue
         for task in thread.active:
             if task in owner:
