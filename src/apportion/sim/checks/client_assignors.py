@@ -275,7 +275,9 @@ class ClientAssignorChecker:
         group, old = before.group, before.assignors
         key = group.group_id, request.member_id
         new = _assignors_or_none(group, request.member_id)
-        if not before.is_known or not new:
+        # Who is no member and does not become one was refused: its instance id is another's.
+        is_refused = old is None and new is None
+        if not is_refused and not (before.is_known and new):
             self._forget_answers(request)
         # A member that ends gives up what the coordinator remembers of it.
         if request.member_epoch < 0 or new is None:
