@@ -66,6 +66,15 @@ def test_standby_tasks_are_told_once_when_all_of_them_have_caught_up() -> None:
     assert not reported(lags, assigned, {0: END, 1: END})
 
 
+def test_a_complete_standby_task_that_becomes_a_warm_up_is_told_without_other_state() -> None:
+    lags = TaskLags(10)
+    assert not reported(lags, share(standby=(0, 1)), {0: END, 1: 500})
+    moving = share(standby=(1,), warmup=(0,))
+    assert not lags.has_ready_warm_up(moving)
+    assert [lags.take_ready(moving) for _ in range(2)] == [True, False]
+    assert lags.has_ready_warm_up(moving)
+
+
 def test_a_copy_that_went_and_has_come_back_is_told_anew() -> None:
     lags, assigned = TaskLags(10), share(warmup=(0,))
     assert reported(lags, assigned, {0: END})

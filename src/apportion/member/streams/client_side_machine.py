@@ -4,6 +4,10 @@ It is a KIP-848 member with one client-side assignor (`client_side.py`), and tak
 the classic protocol's Streams member (`machine.py`) and two more. Its heartbeats say with a reason
 why the group needs a new assignment. No probing rebalances are planned: the member looks at the
 ends of its copies' changelogs itself, and says when one is ready (`task_lags.py`).
+
+A coordinator that has accepted a reason may crash before it has saved it, and the epoch that comes
+next may be of a target that knows nothing of it. So a member says once more that a warm-up is ready
+when it has not moved in `probing.rebalance.interval.ms`.
 """
 
 from collections.abc import Mapping
@@ -83,6 +87,7 @@ class ClientSideStreamsMember(ConsumerMember):
         self._ends_lookup = Lookups()
         self._ends: _EndsQuery | None = None
         self._assigns_again_ms: int | None = None
+        self._says_ready_again_ms: int | None = None
         # Also for a look-up of ends, beside the assignor's own.
         self.concurrent_calls += 1
 
@@ -133,22 +138,29 @@ class ClientSideStreamsMember(ConsumerMember):
         return [Note("warning", notes.popleft()) for _ in range(len(notes))]
 
     def _due_times(self) -> list[int | None]:
-        return [*super()._due_times(), self._ends_at_ms(), self._assigns_again_ms]
+        again_ms = (self._assigns_again_ms, self._says_ready_again_ms)
+        return [*super()._due_times(), self._ends_at_ms(), *again_ms]
 
     def _apply_event(self, step: Step, event: Event) -> None:
         super()._apply_event(step, event)
         match event:
             case AssignorRan() if self._assignor.is_unfinished:
                 self._assignor.is_unfinished = False
-                interval_ms = self._assignor.settings.probing_interval_ms
-                self._assigns_again_ms = step.now.mono_ms + interval_ms
+                self._assigns_again_ms = self._after_probing_interval(step)
             case QueryAnswered() | Unanswered():
                 self._apply_ends(step, event)
         if step.is_due(self._assigns_again_ms):
             self._assigns_again_ms = None
             self._ask_for_assignment(Reason.WARM_UP_READY)
+        if step.is_due(self._says_ready_again_ms):
+            self._says_ready_again_ms = None
+            if self._lags.has_ready_warm_up(self.tasks()):
+                self._say_ready(step)
         if step.is_due(self._ends_at_ms()):
             self._ask_for_ends(step)
+
+    def _after_probing_interval(self, step: Step) -> int:
+        return step.now.mono_ms + self._assignor.settings.probing_interval_ms
 
     def _subscribe(self, topics: tuple[str, ...]) -> Subscribe:
         """Return the event that subscribes the member to these topics, and keeps the present ones.
@@ -167,6 +179,8 @@ class ClientSideStreamsMember(ConsumerMember):
     def _tell_assignment(self, step: Step) -> None:
         super()._tell_assignment(step)
         self._unsubscribe_older_topics()
+        if self._lags.take_ready(self.tasks()):
+            self._say_ready(step)
         # A static member that was started again with another topology: its join asks for nothing.
         if self._assignor.is_of_unknown_topology and not self._has_asked_for_topology:
             self._has_asked_for_topology = True
@@ -176,7 +190,7 @@ class ClientSideStreamsMember(ConsumerMember):
         super()._start_incarnation(number)
         self._assignor.begin_membership(self._lags.in_metadata(TaskShare()))
         self._unsubscribe_older_topics()
-        self._ends, self._assigns_again_ms = None, None
+        self._ends = self._assigns_again_ms = self._says_ready_again_ms = None
         self._has_asked_for_topology = False
 
     def _ask_for_assignment(self, reason: Reason) -> None:
@@ -220,6 +234,11 @@ class ClientSideStreamsMember(ConsumerMember):
                 return
             self._ends = None
             if self._lags.apply_ends(ends.changelogs, ends.running.result, self.tasks()):
-                self._ask_for_assignment(Reason.WARM_UP_READY)
+                self._say_ready(step)
         # An application may report after each poll; the ends are not asked for as often.
         self._ends_lookup.schedule(step.now, self.settings.backoff_limit_ms)
+
+    def _say_ready(self, step: Step) -> None:
+        """Have the next heartbeat say that copies are ready, and another one if none has moved."""
+        self._ask_for_assignment(Reason.WARM_UP_READY)
+        self._says_ready_again_ms = self._after_probing_interval(step)

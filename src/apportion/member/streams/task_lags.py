@@ -5,7 +5,7 @@ offsets of their changelogs they become lags, which the Streams chapter of KIP-8
 metadata. There new lags need a reason, and each reason costs the group a new assignment. So the
 group hears of them when they may change it, and no more often:
 - WARM_UP_READY when a warm-up's lag is acceptable, so that the task may move; and again when the
-  task has not moved, and the lag has halved since.
+  task has not moved, and the lag has halved or `probing.rebalance.interval.ms` has passed since.
 - WARM_UP_READY when the lags of all standby tasks of the member are acceptable, for the first time:
   if an instance fails, its tasks go to instances that are known to have their state.
 - WARM_UP_FAILED when the application says that it cannot restore a task.
@@ -63,6 +63,10 @@ class TaskLags:
             for values in (self._told, self._lags, self._asked)
         )
 
+    def has_ready_warm_up(self, share: TaskShare) -> bool:
+        """Return whether a warm-up was said to be ready, and its task has not moved."""
+        return any(task in self._told for task in share.warmup)
+
     def in_metadata(self, share: TaskShare) -> dict[TaskId, int]:
         """Return the lags for the member's metadata: 0 of a task that it runs."""
         return (
@@ -103,6 +107,14 @@ class TaskLags:
                 # As in Kafka: state beyond the end is of another changelog, so it is worth nothing.
                 total = self._asked[task]
                 self._lags[task] = end - total if total <= end else end
+        return self.take_ready(share)
+
+    def take_ready(self, share: TaskShare) -> bool:
+        """Return whether the group has to hear that copies of these are ready, by the known lags.
+
+        After an assignment, too: a standby task that is complete may have become a warm-up.
+        """
+        copies = copies_of(share)
         ready = {
             task: lag
             for task, lag in self._lags.items()
