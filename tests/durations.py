@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.lanes import ROOT, lane_of
+from tests.profiles import is_whole
 from tests.touched import git
 
 RECORD = ROOT / "bench-out" / "durations.json"
@@ -23,8 +24,9 @@ LOAD_INTERVAL_S = 5.0
 
 Lane = dict[str, Any]
 """The record of a lane in one run: `commit`, `seconds` (of the run, which may have played other
-lanes, too), `workers`, `load` (the machine's load average `before` the run, its `mean` and `most`
-during it), `tests` (node id -> seconds of PHASES).
+lanes, too), `workers`, `whole` (whether all cases were played, as by `make all`), `load` (the
+machine's load average `before` the run, its `mean` and `most` during it), `tests` (node id ->
+seconds of PHASES).
 """
 
 
@@ -75,6 +77,7 @@ class Recorder:
             "commit": _commit(),
             "seconds": round(time.monotonic() - self.started, 1),
             "workers": int(getattr(session.config.option, "numprocesses", 0) or 1),
+            "whole": is_whole(),
             "load": {
                 "before": round(self.loads[0], 2),
                 "mean": round(sum(during) / len(during), 2),

@@ -3,7 +3,7 @@
 Prints the longest set-ups, calls and tear-downs, and the sums by directory and lane. `--check`
 compares the sums with `tests/durations.toml`, so that growth is a decision: who adds to a directory
 raises its row in the same commit, or makes something else quicker. A lane that was recorded beside
-other work, or not at all, is not compared, and the command says so.
+other work, with the cases of `make all`, or not at all, is not compared, and the command says so.
 """
 
 import argparse
@@ -53,10 +53,15 @@ def longest(lanes: Mapping[str, Lane], count: int) -> list[tuple[float, str, str
     return sorted(phases, reverse=True)[:count]
 
 
+def is_compared(lane: Lane) -> bool:
+    """Return whether a record is of an idle machine and of the cases that the rows are for."""
+    return bool(lane["load"]["before"] <= IDLE and not lane["whole"])
+
+
 def faults(lanes: Mapping[str, Lane], allowed: Mapping[str, Sums]) -> Iterator[str]:
     """Yield the directories that took longer than their row, and those without a row."""
     for name, lane in lanes.items():
-        if lane["load"]["before"] > IDLE:
+        if not is_compared(lane):
             continue
         for directory, seconds in sums_by_directory(lane).items():
             row = allowed.get(name, {}).get(directory)
@@ -68,12 +73,13 @@ def faults(lanes: Mapping[str, Lane], allowed: Mapping[str, Sums]) -> Iterator[s
 
 def check(lanes: Mapping[str, Lane], allowed: Mapping[str, Sums]) -> int:
     """Print what is over its row, and which lanes could not be compared. Return the exit code."""
-    busy = [name for name, lane in lanes.items() if lane["load"]["before"] > IDLE]
-    compared = [name for name in lanes if name not in busy]
+    compared = [name for name, lane in lanes.items() if is_compared(lane)]
     print(f"durations: compared {', '.join(compared) or 'no lane (none was recorded when idle)'}")
-    for name in busy:
-        load = lanes[name]["load"]["before"]
-        print(f"durations: {name} was recorded beside other work (load {load}), not compared")
+    for name, lane in lanes.items():
+        if name not in compared:
+            played = "with all cases" if lane["whole"] else "beside other work"
+            load = lane["load"]["before"]
+            print(f"durations: {name} was recorded {played} (load {load}), not compared")
     found = list(faults(lanes, allowed))
     for fault in found:
         print(f"durations: {fault} ({RATCHET.relative_to(ROOT)})", file=sys.stderr)

@@ -28,10 +28,11 @@ def record_run(
     recorder.pytest_sessionfinish(session, exitstatus)
 
 
-def lane_of(before: float, tests: dict[str, list[float]]) -> dict[str, Any]:
+def lane_of(before: float, tests: dict[str, list[float]], *, whole: bool = False) -> dict[str, Any]:
     """The record of a run that began at that load."""
     load = {"before": before, "mean": 1.0, "most": 2.0}
-    return {"commit": "c0ffee", "seconds": 9.0, "workers": 3, "load": load, "tests": tests}
+    run = {"commit": "c0ffee", "seconds": 9.0, "workers": 3, "whole": whole}
+    return {**run, "load": load, "tests": tests}
 
 
 LANES = {
@@ -44,6 +45,7 @@ LANES = {
         },
     ),
     "busy": lane_of(5.0, {"tests/kafka/test_e.py::test_f": [20.0, 30.0, 0.0]}),
+    "many": lane_of(0.2, {"tests/kafka/test_g.py::test_h": [0.5, 2.0, 0.0]}, whole=True),
 }
 
 
@@ -139,5 +141,6 @@ def test_the_command_prints_what_is_recorded_and_says_what_it_compared(
     assert said.out == (
         "durations: compared test\n"
         "durations: busy was recorded beside other work (load 5.0), not compared\n"
+        "durations: many was recorded with all cases (load 0.2), not compared\n"
     )
     assert said.err == "durations: test: tests took 0 s and has no row (tests/durations.toml)\n"
