@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from tools.mutant_report import REASONS, explanations, verdict
+from tools.mutant_report import REASONS, end_of, explanations, verdict
 from tools.mutants import SURVIVORS, Findings, is_known
 from tools.mutation import Mutant, Point, changes_code, compiled, mutant_or_none, points, sample
 from tools.trial import Tree, copies
@@ -214,6 +214,19 @@ def test_the_test_that_killed_a_mutant_before_is_run_first_while_it_exists(tmp_p
             )
         ]
     assert found == [suspected, least, least, least]
+
+
+@pytest.mark.parametrize(
+    ("what", "end"),
+    [
+        ("tests/coord/test_least.py::test_a", "quick"),
+        ("tests/spark/test_rows.py::test_a", "test"),
+        ("the time limit", "test"),
+        ("its import (a/b)", "test"),
+    ],
+)
+def test_a_killed_mutant_counts_where_the_test_that_killed_it_runs(what: str, end: str) -> None:
+    assert end_of({"tests": {"killed": True, "what": what}}) == end
 
 
 def test_a_mutant_whose_file_has_changed_keeps_the_test_that_killed_it_as_a_hint(
