@@ -54,8 +54,11 @@ def longest(lanes: Mapping[str, Lane], count: int) -> list[tuple[float, str, str
 
 
 def is_compared(lane: Lane) -> bool:
-    """Return whether a record is of an idle machine and of the cases that the rows are for."""
-    return bool(lane["load"]["before"] <= IDLE and not lane["whole"])
+    """Return whether a record is of an idle machine and of the cases that the rows are for.
+
+    Records from before there was `whole` are of usual runs.
+    """
+    return bool(lane["load"]["before"] <= IDLE and not lane.get("whole"))
 
 
 def faults(lanes: Mapping[str, Lane], allowed: Mapping[str, Sums]) -> Iterator[str]:
@@ -77,7 +80,7 @@ def check(lanes: Mapping[str, Lane], allowed: Mapping[str, Sums]) -> int:
     print(f"durations: compared {', '.join(compared) or 'no lane (none was recorded when idle)'}")
     for name, lane in lanes.items():
         if name not in compared:
-            played = "with all cases" if lane["whole"] else "beside other work"
+            played = "with all cases" if lane.get("whole") else "beside other work"
             load = lane["load"]["before"]
             print(f"durations: {name} was recorded {played} (load {load}), not compared")
     found = list(faults(lanes, allowed))
