@@ -80,7 +80,7 @@ def test_a_read_gives_the_whole_batches_that_a_plain_list_would(
             assert bytes(log.read(offset, max_bytes, before)) == expected
 
 
-def test_a_read_with_room_for_the_whole_segment_ends_before_the_offset_it_may_not_reach() -> None:
+def test_a_read_with_room_for_the_whole_segment_ends_before_its_limit() -> None:
     shapes = [BatchShape((1, 1), 40)] * 3
     with filled("memory", SMALL, shapes, 1) as (_, log, batches, _records):
         assert bytes(log.read(0, 1 << 20, 4)) == b"".join(batches[:2])
