@@ -267,6 +267,23 @@ def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(
     assert len(j.owned) < 3
 
 
+def test_a_static_member_that_comes_back_before_it_revoked_makes_the_group_rebalance(
+    driver: MixedShardDriver,
+) -> None:
+    s = consumer(driver, "s", instance_id="i1")
+    settle(s)
+    a = classic(driver, "a")
+    a.act()
+    a.act()
+    assert hands(a, s) == {"a": [], "s": [0, 1, 2, 3]}
+    s.leave(-2)
+    j = classic(driver, "j", instance_id="i1")
+    j.act()
+    assert (driver.group().type_name, driver.group().state) == ("classic", "PreparingRebalance")
+    settle(a, j)
+    assert sorted(map(len, hands(a, j).values())) == [2, 2]
+
+
 def test_without_a_policy_to_downgrade_the_group_stays_a_consumer_group() -> None:
     driver = make_driver(group_consumer_migration_policy="upgrade")
     a, c = classic(driver, "a"), consumer(driver, "c")

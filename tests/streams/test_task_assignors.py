@@ -8,8 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from apportion.streams.task_assignment.balance import CurrentTasks, assign_owners
 from apportion.streams.task_assignment.client_states import AssignmentConfigs, TaskAssignment
 from apportion.streams.task_assignment.high_availability import high_availability
+from apportion.streams.task_assignment.ranked_clients import RankedClients
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from tests.streams.simulated_application import (
     ALL,
@@ -330,6 +332,19 @@ def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay() -> None:
         int(stayed.sum()),
         after.needs_probing_rebalance,
     ) == ([2, 2, 2], 4, False)
+
+
+def test_a_task_that_runs_nowhere_goes_to_who_has_state_of_it() -> None:
+    nowhere = CurrentTasks(
+        subtopology=np.zeros(4, np.int32),
+        owner=np.full(4, -1, np.int32),
+        is_running=np.zeros(4, np.bool_),
+        move_cost=np.zeros(4, np.int64),
+    )
+    tasks, processes = np.arange(4, dtype=np.int32), np.array([1, 1, 0, 0], np.int32)
+    lag = np.full(4, 7)
+    ranked = RankedClients(tasks, processes, lag, lag)
+    assert assign_owners(nowhere, np.array([2, 2]), ranked).tolist() == processes.tolist()
 
 
 def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them() -> None:

@@ -25,6 +25,7 @@ from apportion.wire.messages.fetch import (
 )
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
+from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.records import groups
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -294,3 +295,11 @@ def test_a_version_that_is_not_there_cannot_be_written() -> None:
 
 def test_ignorable_fields_are_left_out_in_silence() -> None:
     assert write(OffsetCommitRequest(retention_time_ms=9), 5) == write(OffsetCommitRequest(), 5)
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_a_broker_of_any_version_is_asked_for_a_classic_assignment(version: int) -> None:
+    sync = SyncGroupRequest(group_id="g", protocol_type="consumer", protocol_name="range")
+    assert read_whole(SyncGroupRequest, version, write(sync, version)) == (
+        sync if version == 5 else SyncGroupRequest(group_id="g")
+    )
