@@ -25,8 +25,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse paths where nothing is, and record the durations of a run of whole lanes."""
+    """Refuse a profile or a path where nothing is; record the durations of a run of whole lanes."""
+    profiles.check(config)
     lanes.check_paths(config)
     if not {*lanes.chosen(config)} <= {lanes.QUICK}:
         durations.register(config)

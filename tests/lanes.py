@@ -31,7 +31,18 @@ QUICK_HOMES = (
     *("assign", "columns", "coord", "drive", "member", "node", "security", "store", "streams"),
     "wire",
 )
-NOT_QUICK = ("tests/wire/test_oracles.py",)
+_BATCHES = "tests/node/test_batch_validation.py"
+NOT_QUICK = (
+    "tests/coord/test_intervals.py::test_peers_that_fill_the_calendar",
+    "tests/coord/test_intervals.py::test_thousands_of_groups",
+    "tests/coord/test_large_installs.py::test_every_law",
+    "tests/node/test_many_names.py::test_a_request_of_many_names",
+    f"{_BATCHES}::test_a_request_has_no_more_looked_into_than_one_batch_may_hold",
+    "tests/wire/test_oracles.py",
+)
+"""Tests of those rooms that take seconds each, because they need thousands of things, or start a
+process.
+"""
 THIRDS = 3
 
 

@@ -76,6 +76,15 @@ def register() -> None:
     settings.load_profile("test")
 
 
+def check(config: pytest.Config) -> None:
+    """Raise UsageError for a profile that is none, which Hypothesis answers with a traceback."""
+    name = config.getoption("--hypothesis-profile")
+    if name is not None and name not in SHARES:
+        raise pytest.UsageError(
+            f"--hypothesis-profile: there is no profile {name!r}; there are {', '.join(SHARES)}"
+        )
+
+
 def scaled(given: settings, share: float) -> settings:
     """Return these settings with that share of their examples, but never fewer than LEAST_EXAMPLES
     unless fewer were asked for.

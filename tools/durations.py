@@ -9,7 +9,7 @@ other work, with the cases of `make all`, or not at all, is not compared, and th
 import argparse
 import sys
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -40,6 +40,16 @@ def sums_by_directory(lane: Lane) -> Sums:
     for nodeid, seconds in lane["tests"].items():
         sums[directory_of(nodeid)] += sum(seconds)
     return dict(sums.most_common())
+
+
+def sums_by_lane(lanes: Mapping[str, Lane]) -> dict[str, Sums]:
+    """Return directory -> lane -> seconds, the longest directory and its longest lane first."""
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, lane in lanes.items():
+        for directory, seconds in sums_by_directory(lane).items():
+            sums[directory][name] = seconds
+    by_length = sorted(sums.items(), key=lambda row: -row[1].total())
+    return {directory: dict(by_lane.most_common()) for directory, by_lane in by_length}
 
 
 def longest(lanes: Mapping[str, Lane], count: int) -> list[tuple[float, str, str, str]]:
@@ -100,11 +110,10 @@ def show(lanes: Mapping[str, Lane], count: int, console: Console) -> None:
             str(len(lane["tests"])),
         )
     console.print(table)
-    sums = Table("directory", *lanes, title="seconds of all set-ups, calls and tear-downs")
-    by_lane = {name: sums_by_directory(lane) for name, lane in lanes.items()}
-    for directory in sorted({each for of_lane in by_lane.values() for each in of_lane}):
-        cells = (of_lane.get(directory) for of_lane in by_lane.values())
-        sums.add_row(directory, *("" if cell is None else f"{cell:.0f}" for cell in cells))
+    sums = Table("directory", "seconds", "by lane", title="all set-ups, calls and tear-downs")
+    for directory, by_lane in sums_by_lane(lanes).items():
+        parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in by_lane.items())
+        sums.add_row(directory, f"{sum(by_lane.values()):.0f}", parts)
     console.print(sums)
     phases = Table("seconds", "phase", "lane", "test", title=f"the {count} longest")
     for seconds, phase, name, nodeid in longest(lanes, count):

@@ -111,6 +111,12 @@ def test_every_row_of_the_ratchet_is_of_a_lane_and_a_directory_there_are() -> No
 
 def test_seconds_are_summed_by_directory_and_the_longest_phases_come_first() -> None:
     assert durations.sums_by_directory(LANES["test"]) == {"tests/coord": 7.5, "tests": 0.1}
+    again = {**LANES, "all": lane_of(0.2, {"tests/test_topics.py::test_d": [0.0, 20.0, 0.0]})}
+    assert durations.sums_by_lane(again) == {
+        "tests/kafka": {"busy": 50.0, "many": 2.5},
+        "tests": {"all": 20.0, "test": 0.1},
+        "tests/coord": {"test": 7.5},
+    }
     assert durations.longest(LANES, 2) == [
         (30.0, "call", "busy", "tests/kafka/test_e.py::test_f"),
         (20.0, "setup", "busy", "tests/kafka/test_e.py::test_f"),

@@ -24,6 +24,7 @@ from tests.lanes import (
     BY_NAME,
     CHECK,
     LANES,
+    NOT_QUICK,
     QUARANTINE,
     QUICK,
     ROOT,
@@ -61,6 +62,7 @@ def test_the_longest_row_decides_the_lane_of_a_test() -> None:
 def test_quick_is_the_part_of_make_test_that_starts_no_process() -> None:
     quick = ("tests/coord/test_guards.py", "tests/test_topics.py")
     slow = ("tests/wire/test_oracles.py", "tests/server/test_tls.py", "tests/test_tidy.py")
+    assert not is_quick("tests/node/test_many_names.py::test_a_request_of_many_names_takes_no_more")
     assert [is_quick(f"{file}::test_a") for file in (*quick, *slow)] == [True] * 2 + [False] * 3
     assert [may_hold(file, [QUICK]) for file in (*quick, *slow)] == [True] * 2 + [False] * 3
 
@@ -80,6 +82,10 @@ def test_every_row_names_tests_searches_and_code_that_there_are() -> None:
         if not (ROOT / "src" / "apportion" / path).exists()
     ]
     wrong += [path for lane in LANES for path in lane.plays if not (ROOT / path).exists()]
+    for row in NOT_QUICK:
+        file, _, test = row.partition("::")
+        if f"def {test}" not in (ROOT / file).read_text():
+            wrong.append(row)
     assert wrong == []
     sampled = [search.name for search in SEARCHES if search.sample]
     assert [name for name in sampled if not lane_of_search(name)] == []
@@ -318,15 +324,22 @@ def test_a_run_with_a_failure_notes_nothing_and_has_exit_code_1(
     assert not json.loads((tmp_path / "bench-out" / "ci.json").read_text())["ok"]
 
 
-def test_a_path_where_nothing_is_is_refused_in_a_sentence() -> None:
+@pytest.mark.parametrize(
+    ("argument", "why"),
+    [
+        ("tests/nowhere.py::test_a", "tests/nowhere.py: there is no such file or directory"),
+        ("--hypothesis-profile=zebra", "there is no profile 'zebra'; there are quick, test, all"),
+    ],
+)
+def test_a_path_or_a_profile_that_is_none_is_refused_in_a_sentence(argument: str, why: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--numprocesses=2", "tests/nowhere.py::test_a"],
+        [sys.executable, "-m", "pytest", "--numprocesses=2", argument],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "tests/nowhere.py: there is no such file or directory of tests" in done.stderr
+    assert why in done.stderr
 
 
 def test_a_quarantined_test_exists_and_has_its_log() -> None:
