@@ -239,6 +239,9 @@ class ClientSideStreamsMember(ConsumerMember):
         self._ends_lookup.schedule(step.now, self.settings.backoff_limit_ms)
 
     def _say_ready(self, step: Step) -> None:
-        """Have the next heartbeat say that copies are ready, and another one if none has moved."""
+        """Have the next heartbeat say that copies are ready.
+
+        A later one says it again if a warm-up is still one after the probing interval.
+        """
         self._ask_for_assignment(Reason.WARM_UP_READY)
         self._says_ready_again_ms = self._after_probing_interval(step)
