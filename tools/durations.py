@@ -44,12 +44,15 @@ def sums_by_directory(lane: Lane) -> Sums:
 
 def sums_by_lane(lanes: Mapping[str, Lane]) -> dict[str, Sums]:
     """Return directory -> lane -> seconds, the longest directory and its longest lane first."""
-    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    sums: dict[str, Sums] = defaultdict(dict)
     for name, lane in lanes.items():
         for directory, seconds in sums_by_directory(lane).items():
             sums[directory][name] = seconds
-    by_length = sorted(sums.items(), key=lambda row: -row[1].total())
-    return {directory: dict(by_lane.most_common()) for directory, by_lane in by_length}
+    by_length = sorted(sums.items(), key=lambda row: -sum(row[1].values()))
+    return {
+        directory: dict(sorted(by_lane.items(), key=lambda lane: -lane[1]))
+        for directory, by_lane in by_length
+    }
 
 
 def longest(lanes: Mapping[str, Lane], count: int) -> list[tuple[float, str, str, str]]:
