@@ -23,6 +23,8 @@ endif
 PROFILE ?= test
 PYTEST = $(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) --hypothesis-profile=$(PROFILE)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
+BENCH_PYTHON ?=
+BENCH = python="$$(BENCH_PYTHON='$(BENCH_PYTHON)' $(PY) tools/bench_python.py)" &&
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
 	--no-emit-find-links --no-emit-index-url --no-emit-options --no-emit-trusted-host $(ARGS)
 # pip-compile writes down the clone itself, which has no hash, because an extra of it names others.
@@ -73,11 +75,11 @@ changelog: $(READY) ## print the draft of the next release's changelog
 long: $(READY) ## searches that take hours, from a fresh seed; says how to repeat a failure (ARGS="--sample", "--only kills")
 	@$(JAVA) $(PY) tools/long.py $(ARGS)
 
-bench: $(TEST) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
-	@$(JAVA) $(PY) bench/run.py $(ARGS)
+bench: $(TEST) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat"; BENCH_PYTHON=/path/to/python3: on this one)
+	@$(JAVA) $(BENCH) "$$python" bench/run.py $(ARGS)
 
 bench-peers: $(READY) ## measure beside Apache Kafka, kfake and Spark's Kafka source, write bench-out/peers.json; leave the machine alone (ARGS="--only commits", "--help")
-	@$(JAVA) $(PY) -m bench.peers $(ARGS)
+	@$(JAVA) $(BENCH) "$$python" -m bench.peers $(ARGS)
 
 mutants: $(READY) ## small bugs put into eight packages: do the tests and the simulator see them? (ARGS="--sample 20")
 	@$(JAVA) $(PY) tools/mutants.py $(ARGS)

@@ -3,7 +3,8 @@
 A bench module has `run() -> list[dict]`, each row {name, value, unit, target, better}: `target`
 None where a figure is only reported, `better` "higher" or "lower". A module that fails is reported,
 the others still run, and the exit code is 1. A target that is missed is no failure: it is a row,
-and its bottleneck stands in docs/performance.md.
+and its bottleneck stands in docs/performance.md. In the file each row also has `python`, how the
+interpreter was built.
 """
 
 import argparse
@@ -19,7 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))  # the benches of Spark read the demonstration's flights
+# the benches of Spark read the demonstration's flights
+sys.path.insert(0, str(HERE.parent))
+from tools.bench_python import build_of  # noqa: E402
+
 OUT = HERE.parent / "bench-out" / "results.json"
 FIELDS = ("name", "value", "unit", "target", "better")
 
@@ -109,6 +113,9 @@ def main() -> int:
             traceback.print_exc()
             failed.append(path.stem)
     console.print(table_of(rows))
+    python = str(build_of(sys.executable))
+    console.print(python)
+    rows = [{**row, "python": python} for row in rows]
     OUT.parent.mkdir(exist_ok=True)
     before = json.loads(OUT.read_text()) if only and OUT.exists() else []
     OUT.write_text(json.dumps(merge(before, rows), indent=1) + "\n")

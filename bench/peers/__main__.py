@@ -18,6 +18,7 @@ from bench.peers.results_file import UnreadableResults, merged, read_results, wr
 from bench.peers.rounds import Samples, Say
 from bench.peers.rows import OURS, ROWS, result
 from rich.console import Console
+from tools.bench_python import build_of
 
 OUT = Path(__file__).parents[2] / "bench-out" / "peers.json"
 FILES = 8_192  # connections and log segments of a broker
@@ -100,18 +101,21 @@ def measure(
 def measure_all(measurements: Sequence[Measurement], rounds: int | None, say: Say) -> list[Any]:
     """Run these measurements, each kept in OUT when it is done; return their rows.
 
+    Each row also says how the Python of this run was built, which is apportion's.
     rounds: of each; None for its own number.
     """
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, limit), limit))
     before = read_results(OUT)
+    python = str(build_of(sys.executable))
     results: list[dict[str, Any]] = []
     with Brokers() as brokers:
         for measurement in measurements:
             count = rounds or measurement.rounds
             named = f"{count} round{'s' if count > 1 else ''}"
             say(f"{', '.join(measurement.rows)}: {named}; warm-up: {measurement.warm_up}")
-            results += measure(measurement, brokers, count, lambda line: say(f"  {line}"))
+            rows = measure(measurement, brokers, count, lambda line: say(f"  {line}"))
+            results += ({**row, "python": python} for row in rows)
             say(f"  {results[-1]['seconds']} s")
             # After each measurement: a run that is interrupted keeps what it has.
             write_results(OUT, merged(before, results))

@@ -41,11 +41,13 @@ def terminal_table(results: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table in Markdown, and below it what each row is and what is not alike."""
+    """Return the table in Markdown, and below it the Python, what each row is and is not alike."""
     lines = ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
     for result, row in known(results):
         name, *others = cells(result, row)
         lines.append("| " + " | ".join((f"`{name}`", *others)) + " |")
+    pythons = dict.fromkeys(each["python"] for each in results if "python" in each)
+    lines += [line for python in pythons for line in ("", f"Apportion ran on {python}.")]
     lines.append("")
     for result, row in known(results):
         lines.append(f"- `{row.name}`: {row.what}. {row.unlike}")

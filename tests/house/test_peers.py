@@ -137,12 +137,15 @@ def test_a_broker_that_dies_in_a_round_ends_no_other_side() -> None:
 def test_the_markdown_table_says_figures_and_what_is_missing() -> None:
     commits = next(row for row in ROWS if row.name == "commits")
     samples = {OURS: [20_000.0, 21_234.0, 30_000.0], "kafka": [10_617.0]}
-    text = markdown([result(commits, samples, {"kfake": "Go is not on the PATH."})])
+    row = result(commits, samples, {"kfake": "Go is not on the PATH."})
+    text = markdown([{**row, "python": "CPython 3.11.2 built by GCC 12.2.0"}])
     assert text.splitlines() == [
         "| name | unit | apportion | peers | ratio, above 1: apportion is better |",
         "|---|---|---|---|---|",
         "| `commits` | 1/CPU s | 21,200 (20,000 to 30,000) | "
         "kafka 10,600 (10,600 to 10,600); kfake missing | kafka 2.00 |",
+        "",
+        "Apportion ran on CPython 3.11.2 built by GCC 12.2.0.",
         "",
         f"- `commits`: {commits.what}. {commits.unlike}",
         "  kfake is missing: Go is not on the PATH.",

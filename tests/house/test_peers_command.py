@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bench.peers.report import markdown
 from bench.peers.results_file import UnreadableResults, merged, read_results, write_results
 from bench.peers.rounds import Samples, Say
 from bench.peers.rows import OURS, ROWS, result
+from tools.bench_python import build_of
 
 
 def results_in(path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -82,6 +84,7 @@ def test_rows_that_are_measured_together_are_kept_together(
     assert program.main() == 0
     assert [each["name"] for each in read_results(path)] == ["produce_100b", "fetch_100b"]
     assert "2 (one round)" in markdown(read_results(path))
+    assert {each["python"] for each in read_results(path)} == {str(build_of(sys.executable))}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
