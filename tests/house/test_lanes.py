@@ -330,6 +330,7 @@ def test_a_run_with_a_failure_notes_nothing_and_has_exit_code_1(
         ("tests/nowhere.py::test_a", "tests/nowhere.py: there is no such file or directory"),
         ("--hypothesis-profile=zebra", "there is no profile 'zebra'; there are quick, test, all"),
     ],
+    ids=["path", "profile"],
 )
 def test_a_path_or_a_profile_that_is_none_is_refused_in_a_sentence(argument: str, why: str) -> None:
     done = subprocess.run(
