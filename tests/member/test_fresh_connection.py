@@ -213,6 +213,7 @@ TOKEN = "ya29.Abc/Def+Ghi"
         r'{"error":"ya29.Abc\/Def+Ghi"}',
         r'["ya29.Abc\/Def+Ghi"]',
         "[" * 20_000 + r'"ya29.Abc\/Def+Ghi"',
+        r"no JSON: \x79a29.Abc/Def+Ghi",
     ],
 )
 def test_the_words_of_a_broker_that_repeat_the_token_with_escapes_are_left_out(words: str) -> None:

@@ -189,14 +189,3 @@ def rejection_or_none(error: str, token: str) -> str | None:
     if token in f"{status} {scope}":
         return None
     return shown(status) + (f", for the scope {shown(scope)}" if isinstance(scope, str) else "")
-
-
-def is_json(text: str) -> bool:
-    """Return whether a text is JSON, or is nested too deeply to tell."""
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    except RecursionError:
-        return True
-    return True
