@@ -1,6 +1,6 @@
 # Everything a contributor types. Each target does all its own set-up in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo quick test lanes all check docs changelog durations long bench bench-peers sim mutants lock clean fresh
+.PHONY: help set-up demo quick test lanes all check docs changelog durations pythons long bench bench-peers sim mutants lock clean fresh
 MAKEFLAGS += --no-print-directory
 
 # A test run starts hundreds of Python processes; each would compile the same modules.
@@ -24,7 +24,7 @@ PROFILE ?= test
 PYTEST = $(JAVA) $(PY) -m pytest --numprocesses=$(WORKERS) --hypothesis-profile=$(PROFILE)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
 BENCH_PYTHON ?=
-BENCH = python="$$(BENCH_PYTHON='$(BENCH_PYTHON)' $(PY) tools/bench_python.py)" &&
+BENCH = python="$$(BENCH_PYTHON='$(BENCH_PYTHON)' $(PY) -m tools.bench_python)" &&
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
 	--no-emit-find-links --no-emit-index-url --no-emit-options --no-emit-trusted-host $(ARGS)
 # pip-compile writes down the clone itself, which has no hash, because an extra of it names others.
@@ -72,6 +72,9 @@ durations: $(READY) ## the longest tests of the last runs, and sums by directory
 changelog: $(READY) ## print the draft of the next release's changelog
 	@$(PY) -m towncrier build --draft --version "$(or $(VERSION),the next release)"
 
+pythons: $(READY) ## tests of the rooms without Spark, and members on an embedded broker, on every Python that is found
+	@$(MAKE) lanes LANES=pythons
+
 long: $(READY) ## searches that take hours, from a fresh seed; says how to repeat a failure (ARGS="--sample", "--only kills")
 	@$(JAVA) $(PY) tools/long.py $(ARGS)
 
@@ -89,7 +92,7 @@ sim: $(TEST) ## search the seeds that catch each planted bug, keep them in tests
 
 lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
 	@$(PIP_COMPILE) --all-extras --output-file=requirements.lock pyproject.toml && $(NO_SELF) requirements.lock
-	@for purpose in demo test; do lock=requirements-$$purpose.lock; $(PIP_COMPILE) --constraint=requirements.lock --extra=$$purpose \
+	@for purpose in demo pythons test; do lock=requirements-$$purpose.lock; $(PIP_COMPILE) --constraint=requirements.lock --extra=$$purpose \
 		--output-file=$$lock pyproject.toml && $(NO_SELF) $$lock || exit 1; done
 	@rm requirements*.lock.old
 	@$(PIP_COMPILE) --output-file=requirements-java.lock tools/java.in

@@ -22,7 +22,7 @@ from rich.table import Table
 HERE = Path(__file__).resolve().parent
 # the benches of Spark read the demonstration's flights
 sys.path.insert(0, str(HERE.parent))
-from tools.bench_python import build_of  # noqa: E402
+from tools.pythons import build_of  # noqa: E402
 
 OUT = HERE.parent / "bench-out" / "results.json"
 FIELDS = ("name", "value", "unit", "target", "better")

@@ -128,6 +128,14 @@ LANES = (
         ("store/", "server/"),
     ),
     Lane(
+        "pythons",
+        2,
+        "the rooms without Spark on every Python that is found",
+        ("tests/compat/test_pythons.py",),
+        ("assign/", "coord/", "drive/", "member/", "node/", "security/", "server/", "store/"),
+        ("pyproject.toml", "requirements-pythons.lock"),
+    ),
+    Lane(
         "spark-releases",
         2,
         "the Spark source on Spark 4.0, 4.1 and 4.2",

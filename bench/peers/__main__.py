@@ -18,7 +18,7 @@ from bench.peers.results_file import UnreadableResults, merged, read_results, wr
 from bench.peers.rounds import Samples, Say
 from bench.peers.rows import OURS, ROWS, result
 from rich.console import Console
-from tools.bench_python import build_of
+from tools.pythons import build_of
 
 OUT = Path(__file__).parents[2] / "bench-out" / "peers.json"
 FILES = 8_192  # connections and log segments of a broker

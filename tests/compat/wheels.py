@@ -19,9 +19,9 @@ class InstallFailed(Exception):
     """Something cannot be installed here; the text is a sentence that says what failed."""
 
 
-def installed(lock: Path, name: str) -> Path:
+def installed(lock: Path, name: str, python: str = sys.executable) -> Path:
     """The directory that the packages of a lock are installed in, as `name` and a mark. Raises
-    InstallFailed.
+    InstallFailed. python: whose packages they are.
     """
     with locked(TARGET / f"{name}.lock"):
         home = TARGET / f"{name}-{mark_of(lock)}"
@@ -30,9 +30,10 @@ def installed(lock: Path, name: str) -> Path:
                 shutil.rmtree(other)
             unfinished = TARGET / f"{name}-unfinished"
             # not in isolation: what builds a package is in .venv, at the version of its lock
-            pip = "-m pip install --disable-pip-version-check --quiet --require-hashes"
-            words = [*pip.split(), "--no-build-isolation", "--target", str(unfinished)]
-            run("pip", [sys.executable, *words, "-r", str(lock)], TARGET)
+            pip = [sys.executable, "-m", "pip", "--python", python]
+            how = "install --disable-pip-version-check --quiet --require-hashes".split()
+            words = [*how, "--no-build-isolation", "--target", str(unfinished)]
+            run("pip", [*pip, *words, "-r", str(lock)], TARGET)
             unfinished.rename(home)
         return home
 

@@ -1,14 +1,14 @@
-"""tools/bench_python.py: which Python benches run on, and what they say of it."""
+"""The Pythons of a machine, and which of them benches run on."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.bench_python import Build, NoPython, build_of, candidates, chosen, made
+from tools.bench_python import chosen, made
+from tools.pythons import Build, NoPython, build_of, found
 
 
 def build(**facts: Any) -> Build:
@@ -38,32 +38,41 @@ def test_a_build_says_whether_profiles_guided_its_compiler() -> None:
 
 
 def test_benches_prefer_an_optimised_python_to_their_own(tmp_path: Path) -> None:
-    optimised = build(options="'--enable-optimizations'")
-    others = [program(tmp_path / "a", build()), program(tmp_path / "b", optimised)]
-    assert chosen(build(), "", others) == optimised
-    assert chosen(build(), "", others[:1]) == build()
-    own = build(prefix="/usr")
-    assert chosen(own, "", others) == own
-    assert chosen(own, others[0], others) == build()
+    optimised, own = build(options="'--enable-optimizations'"), build(prefix="/usr")
+    assert chosen(build(), "", optimised) == optimised
+    assert chosen(build(), "", None) == chosen(build(), "", build()) == build()
+    assert chosen(own, "", optimised) == own
+    assert chosen(own, program(tmp_path / "a", build()), optimised) == build()
 
 
 def test_a_named_python_must_take_the_packages_and_be_one(tmp_path: Path) -> None:
     newer = program(tmp_path / "python", build(version=(3, 12, 1)))
     with pytest.raises(NoPython) as refused:
-        chosen(build(), newer, [])
+        chosen(build(), newer, None)
     assert str(refused.value) == (
         f"BENCH_PYTHON={newer} is Python 3.12, and the packages of .venv are for 3.11: "
         f"make fresh, then make PYTHON={newer} bench"
     )
     with pytest.raises(NoPython, match=r"^/bin/echo is no Python that runs here$"):
-        chosen(build(), "/bin/echo", [])
+        chosen(build(), "/bin/echo", None)
 
 
-def test_the_pythons_of_path_are_looked_at_in_its_order(tmp_path: Path) -> None:
-    homes = [tmp_path / name for name in "ab"]
-    paths = [program(home / "python3.99", build()) for home in homes]
-    program(homes[1] / "python3.98", build())
-    assert candidates({"PATH": os.pathsep.join(map(str, homes))}, (3, 99)) == paths
+def test_of_each_version_the_first_optimised_python_is_found(tmp_path: Path) -> None:
+    a, b, pyenv = tmp_path / "a", tmp_path / "b", tmp_path / "pyenv"
+    optimised = build(version=(3, 98, 0), options="'--enable-optimizations'")
+    newer = build(version=(3, 99, 1))
+    program(a / "python3.98", build(version=(3, 98, 0)))
+    program(b / "python3.98", optimised)
+    program(b / "python3.99-config", build(version=(3, 99, 0)))
+    program(b / "python3.10", build(version=(3, 10, 0)))
+    program(pyenv / "versions" / "3.99.1" / "bin" / "python3.99", newer)
+    (a / "python3.97").write_text("no program")
+    there = found({"PATH": f"{a}:{b}", "PYENV_ROOT": str(pyenv)})
+    assert {version: each for version, each in there.items() if version > (3, 90)} == {
+        (3, 98): optimised,
+        (3, 99): newer,
+    }
+    assert (3, 10) not in there
 
 
 def test_the_python_of_benches_has_the_packages_of_the_one_that_runs(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bench.peers.report import markdown
 from bench.peers.results_file import UnreadableResults, merged, read_results, write_results
 from bench.peers.rounds import Samples, Say
 from bench.peers.rows import OURS, ROWS, result
-from tools.bench_python import build_of
+from tools.pythons import build_of
 
 
 def results_in(path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Path:

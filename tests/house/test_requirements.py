@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT: Any = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-LOCKS = {"demo": "requirements-demo.lock", "test": "requirements-test.lock"}
+LOCKS = {purpose: f"requirements-{purpose}.lock" for purpose in ("demo", "pythons", "test")}
 LOCKS["all"] = "requirements.lock"
 OLDEST = "3.11.0"
 """The oldest Python that README and `requires-python` promise; the locks are made for it."""
