@@ -31,7 +31,7 @@ def installed(lock: Path, name: str, python: str = sys.executable) -> Path:
             unfinished = TARGET / f"{name}-unfinished"
             # not in isolation: what builds a package is in .venv, at the version of its lock
             pip = [sys.executable, "-m", "pip", "--python", python]
-            how = "install --disable-pip-version-check --quiet --require-hashes".split()
+            how = ["install", "--disable-pip-version-check", "--quiet", "--require-hashes"]
             words = [*how, "--no-build-isolation", "--target", str(unfinished)]
             run("pip", [*pip, *words, "-r", str(lock)], TARGET)
             unfinished.rename(home)

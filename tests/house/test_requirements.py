@@ -64,7 +64,8 @@ def closure(extras: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("purpose", "extras"), [("demo", ["demo"]), ("test", ["test"]), ("all", list(EXTRAS))]
+    ("purpose", "extras"),
+    [("demo", ["demo"]), ("pythons", ["pythons"]), ("test", ["test"]), ("all", list(EXTRAS))],
 )
 def test_a_lock_has_exactly_the_packages_that_its_purpose_needs(
     purpose: str, extras: list[str]
@@ -73,8 +74,9 @@ def test_a_lock_has_exactly_the_packages_that_its_purpose_needs(
 
 
 def test_the_smaller_locks_are_parts_of_the_whole() -> None:
-    demo, test, whole = (set(locked(lock).items()) for lock in LOCKS.values())
+    demo, pythons, test, whole = (set(locked(lock).items()) for lock in LOCKS.values())
     assert demo < test < whole
+    assert pythons < test
 
 
 def test_every_locked_package_is_installed_and_accepts_the_oldest_python() -> None:
@@ -91,7 +93,7 @@ def test_every_locked_package_is_installed_and_accepts_the_oldest_python() -> No
     assert refusing == {}, "bound these in an extra of pyproject.toml, then: make lock"
 
 
-@pytest.mark.parametrize("purpose", LOCKS)
+@pytest.mark.parametrize("purpose", ["demo", "test", "all"])
 def test_a_set_up_says_how_much_it_installs(purpose: str) -> None:
     """The rest of .venv is pip, half-filled blocks, and compiled modules where there are any."""
     text = (ROOT / "tools" / "set_up.sh").read_text()
