@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.spark import StatefulQuery, delta
-from apportion.spark.delta_sink.files import SOURCE_COLUMNS
+from apportion.spark.delta_sink.columns import SOURCE_COLUMNS
 from apportion.spark.errors import NotWritable
 from tests.client import changes
 from tests.spark.error_page import assert_on_page

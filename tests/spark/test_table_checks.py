@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from apportion.spark.delta_sink.files import SOURCE_COLUMNS
+from apportion.spark.delta_sink.columns import SOURCE_COLUMNS
 from apportion.spark.delta_sink.table_checks import refuse_unfit_local_table, refuse_unfit_table
 from apportion.spark.errors import NotWritable
 from tests.spark.error_page import assert_on_page
@@ -78,7 +78,7 @@ def test_a_directory_of_another_user_is_refused() -> None:
 def refuse_as_another_user(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from apportion.spark.delta_sink.files import SOURCE_COLUMNS\n"
+        "from apportion.spark.delta_sink.columns import SOURCE_COLUMNS\n"
         "from apportion.spark.delta_sink.table_checks import refuse_unfit_local_table\n"
         "if os.geteuid() == 0: os.setuid(65534)\n"
         "for path in sys.argv[1:]:\n"

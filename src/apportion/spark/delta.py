@@ -25,12 +25,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from apportion.spark.delta_sink.batch_admission import AskedRewinds, FencePolicy, app_id_of
+from apportion.spark.delta_sink.columns import SOURCE_COLUMNS, table_schema
 from apportion.spark.delta_sink.connect_query import ConnectQuery
-from apportion.spark.delta_sink.files import (
-    SOURCE_COLUMNS,
-    PartFileWriter,
-    table_schema,
-)
+from apportion.spark.delta_sink.files import PartFileWriter
 from apportion.spark.delta_sink.ownership import (
     refuse_claimed_group,
     refuse_foreign_batch,

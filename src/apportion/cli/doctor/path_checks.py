@@ -83,7 +83,7 @@ def _table(location: str) -> Finding:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
 
-        from apportion.spark.delta_sink.files import SOURCE_COLUMNS
+        from apportion.spark.delta_sink.columns import SOURCE_COLUMNS
         from apportion.spark.delta_sink.ownership import table_location
         from apportion.spark.delta_sink.table_checks import refuse_unfit_table
         from apportion.spark.errors import NotWritable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from apportion.spark.delta_sink.files import refuse_missing_columns
+from apportion.spark.delta_sink.columns import refuse_missing_columns
 from apportion.spark.errors import PlainError
 from apportion.spark.queries.introspection import SourceReading
 from apportion.spark.queries.plan_text import printed_plan
