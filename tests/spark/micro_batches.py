@@ -1,4 +1,4 @@
-"""A DataFrame without Spark, micro-batches of it, and what a table holds afterwards."""
+"""Micro-batches of a DataFrame without Spark, and of one with it; what a table holds afterwards."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import Span, sorted_span
@@ -113,3 +114,17 @@ def nothing_read(writer: Writer, batch: Span, group: str = "g") -> None:
     """The writer is given a batch without rows."""
     frame: Any = Frame(pa.RecordBatch.from_pylist([], schema=ARROW))
     writer.write(frame, [SourceReading(group, batch)])
+
+
+def rows(spark: SparkSession, *values: str, name: str = "amount") -> DataFrame:
+    """A record for each value, as SQL has it, in tasks of their own."""
+    selects = (
+        f"select 't' topic, 0 partition, {offset}L offset, {value} {name}"
+        for offset, value in enumerate(values)
+    )
+    return spark.sql(" union all ".join(selects))
+
+
+def write(path: str, frame: DataFrame, group: str = "g") -> None:
+    """One micro-batch of ten records, of which `frame` has what became rows."""
+    Writer(path).write(frame, [SourceReading(group, sorted_span("a", {P0: (0, 10)}))])

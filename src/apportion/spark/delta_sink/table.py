@@ -6,6 +6,7 @@ object, because then Delta aborts the commit if another writer has changed one o
 the table's path would not notice it.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from os.path import isfile
 from time import time
@@ -21,6 +22,9 @@ from pyarrow.fs import FileSelector
 from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.files import WrittenFile, directory
 from apportion.spark.errors import NotWritable
+
+BESIDE_THE_TYPE = {"nullable", "containsNull", "valueContainsNull", "metadata"}
+"""What the JSON of a type says of the rows, and not of the type."""
 
 
 class CommitConflict(Exception):
@@ -89,22 +93,30 @@ class TableAttempt:
 
         Raises NotWritable where a column has another type or the table is partitioned.
         """
-        if columns := self._table.metadata().partition_columns:
+        if partitioned := self._table.metadata().partition_columns:
             raise NotWritable(
                 f"the Delta table {self._path} is partitioned by "
-                f"{', '.join(columns)}, but the writer makes a file for each Kafka partition: "
+                f"{', '.join(partitioned)}, but the writer makes a file for each Kafka partition: "
                 "write to a table that is not partitioned"
             )
-        table_types = {field.name: field.type for field in self._table.schema().fields}
+        columns = {field.name: field.type for field in self._table.schema().fields}
+        names = {name.lower(): name for name in columns}
         missing = []
         for field in Schema.from_arrow(schema).fields:
-            if field.name not in table_types:
+            name = names.get(field.name.lower())
+            if name is None:
                 missing.append(field)
-            elif table_types[field.name] != field.type:
+            elif name != field.name:
                 raise NotWritable(
-                    f"the Delta table holds column {field.name} as "
-                    f"{_type_name(table_types[field.name])}, the query writes "
-                    f"{_type_name(field.type)}; cast it in the query or write to another table"
+                    f"the Delta table has the column {name}, the query writes {field.name}, and "
+                    "Delta does not tell upper from lower case: rename it in the query as it is in "
+                    "the table"
+                )
+            elif _without_nullability(columns[name]) != _without_nullability(field.type):
+                raise NotWritable(
+                    f"the Delta table holds column {name} as {_type_name(columns[name])}, "
+                    f"the query writes {_type_name(field.type)}; cast it in the query or write to "
+                    "another table"
                 )
         return missing
 
@@ -218,3 +230,13 @@ def unusable_path(path: str, why: str | None) -> NotWritable:
 def _type_name(delta_type: Any) -> str:
     """Return a Delta type as it is written in a schema."""
     return str(delta_type.type if isinstance(delta_type, PrimitiveType) else delta_type)
+
+
+def _without_nullability(delta_type: Any) -> Any:
+    """Return a Delta type as a value that equals that of one whose parts may be null."""
+    return json.loads(
+        delta_type.to_json(),
+        object_hook=lambda part: {
+            key: value for key, value in part.items() if key not in BESIDE_THE_TYPE
+        },
+    )
