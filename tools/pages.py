@@ -44,7 +44,9 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     ),
     "docs/settings.md": settings_page,
     "docs/spark.md": lambda: with_tables(
-        (ROOT / "docs/spark.md").read_text(), "options of the Spark source"
+        (ROOT / "docs/spark.md").read_text(),
+        "options of the Spark source",
+        "table features of Delta",
     ),
     "docs/spark-metrics.md": lambda: with_tables(
         (ROOT / "docs/spark-metrics.md").read_text(), "metrics of Spark queries"

@@ -20,6 +20,7 @@ from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
 from apportion.server.metric_families import series_name
 from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
+from apportion.spark.delta_sink.writer_requirements import FEATURES
 from apportion.spark.monitoring import query_metrics
 from apportion.spark.options.batch_read import BatchQueryOptions
 from apportion.spark.options.foreign import (
@@ -232,6 +233,15 @@ def _spark_metrics_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def _delta_features_table() -> str:
+    """Return what the Delta writer says of each table feature."""
+    head = "| table feature | written? | |\n|---|---|---|\n"
+    return head + "".join(
+        f"| `{name}` | {'yes' if feature.is_met else 'no'} | {feature.reason} |\n"
+        for name, feature in FEATURES.items()
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
@@ -252,6 +262,7 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
     "metrics of Spark queries": _spark_metrics_table,
     "settings of a topic": _topic_table,
     "permissions of APIs": permissions_table,
+    "table features of Delta": _delta_features_table,
 }
 
 

@@ -377,8 +377,8 @@ def test_a_table_is_one_that_the_writer_can_write_to(cluster: Cluster, tmp_path:
         "the Delta table holds column partition as long, the query writes integer; cast it in the "
         "query or write to another table",
         f"the Delta table {damaged} cannot be opened: Kernel error: No table metadata or protocol "
-        "found in delta log; restore what is damaged or cannot be read, or give the Delta writer "
-        "another path",
+        "found in delta log; restore what is damaged or cannot be read, drop a table feature that "
+        "is not supported, or give the Delta writer another path",
         f"{files} is not a Delta table and not empty, it holds readme.txt: give the Delta writer "
         "the path of a table or of a directory that is new",
     )

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import Span, sorted_span
 from apportion.spark.delta import Writer
-from apportion.spark.delta_sink.files import REPORT
+from apportion.spark.delta_sink.files import OUTCOME
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
 
@@ -51,7 +51,7 @@ class Frame:
 
     def mapInArrow(self, function: Callable[..., Any], schema: StructType) -> Self:
         batches = list(function(iter([self._rows] if self._rows.num_rows else [])))
-        self._report = pa.Table.from_batches(batches, REPORT)
+        self._report = pa.Table.from_batches(batches, OUTCOME)
         return self
 
     def collect(self) -> list[tuple[Any, ...]]:

@@ -83,10 +83,11 @@ class Writer:
 
     Raises, and so stops the query: AnotherSink where the batch belongs to a query with other
     tables; StatefulQuery for a query that keeps state; ValueError where the columns are missing or
-    were changed, or have other types in the table, where the table cannot be written, where two
-    sources read one topic, or where it is called twice for one batch; OSError where the
-    driver does not find the files that executors have written; LostOffsets where records between
-    the table's fence and the batch are missing (unless `fail_on_data_loss` is False).
+    were changed, or have other types in the table, where the table cannot be written or a row
+    breaks a constraint of it, where two sources read one topic, or where it is called twice for one
+    batch; OSError where the driver does not find the files that executors have written; LostOffsets
+    where records between the table's fence and the batch are missing (unless `fail_on_data_loss` is
+    False).
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Writer:
         guard(rows)
         columns = table_schema(rows)
         if is_classic(rows):
-            refuse_unfit_table(self.table, self.storage_options, columns)
+            refuse_unfit_table(self.table, self.storage_options, columns, rows)
         for options in stream_options(rows):
             if not self.adopt:
                 refuse_claimed_group(options, self.sink)
@@ -216,9 +217,20 @@ class Writer:
             # attempts bounds the retries.
             except CommitConflict as error:
                 conflict = error
+            except NotWritable:
+                self._discard_uncommitted(uncommitted)
+                raise
         raise RuntimeError(
             f"the Delta table {self.table} changed under {self.attempts} attempts in a row"
         ) from conflict
+
+    def _discard_uncommitted(self, uncommitted: UncommittedFiles) -> None:
+        """Delete the files of a batch that is refused, but for those that the table refers to."""
+        if uncommitted.are_written():
+            attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
+            assert attempt is not None  # it was there before the files
+            uncommitted.forget_committed(attempt)
+            uncommitted.discard()
 
     def _attempt(
         self, uncommitted: "UncommittedFiles", sources: list[SourceReading], schema: pa.Schema
@@ -229,9 +241,13 @@ class Writer:
         """
         # Opened anew for each attempt: after a conflict a DeltaTable stays at its old version.
         attempt = TableAttempt.on(self.table, self.storage_options, schema)
-        # Before the admission, which may discard files: those that a commit with an unknown outcome
-        # has added belong to the table.
+        # Before anything that may discard files: those that a commit with an unknown outcome has
+        # added belong to the table.
         uncommitted.forget_committed(attempt)
+        missing = attempt.missing_columns(schema)
+        uncommitted.check_against(attempt.constraints(schema.names))
+        if missing:  # last, since a query that is refused changes nothing
+            attempt.add_columns(missing)
         try:
             admission = self._policy().admit(sources, attempt)
             files = (
@@ -246,9 +262,9 @@ class Writer:
         # No fence to move means that every row is in the table already: a replay, or a zombie. An
         # empty commit would only grow the log.
         if admission.fences:
-            # A commit that raises anything but CommitConflict may still have been made: its
-            # checkpoint failed, or a response was lost. So the files stay. Spark's replay of the
-            # batch finds the fences moved, or a cleaning finds the files.
+            # A commit that raises anything but CommitConflict and NotWritable may still have been
+            # made: its checkpoint failed, or a response was lost. So the files stay. Spark's replay
+            # of the batch finds the fences moved, or a cleaning finds the files.
             attempt.commit(files, admission.fences, schema)
         return admission.rewinds
 

@@ -3,12 +3,14 @@
 A written file is not in the table yet: only the driver's commit adds it. So a task reports its
 files to the driver as rows of `REPORT`, and a task that fails deletes what it has not reported.
 Rows below a partition's lower bound are in the table already and are dropped here; rows that the
-batch's span does not cover mean that the pipeline changed topic, partition or offset.
+batch's span does not cover mean that the pipeline changed topic, partition or offset. Of such a
+row, and of one that breaks a constraint of the table, the task reports a refusal and does not fail:
+Spark would run it again, and the driver would not know the files of the other tasks.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 from uuid import uuid4
@@ -22,7 +24,6 @@ from pyarrow.fs import FileSystem, PyFileSystem
 
 from apportion.spark.delta_sink.shared_directory import no_such_directory
 from apportion.spark.errors import NotWritable
-from apportion.spark.processes.plain_errors import without_traceback
 from apportion.topics import TopicPartition
 
 REPORT = pa.schema(
@@ -36,6 +37,10 @@ REPORT = pa.schema(
         ("last", pa.int64()),
     ]
 )
+OUTCOME = REPORT.append(pa.field("refusal", pa.string()))
+"""The rows that a task sends to the driver: its files, or instead why it refuses a row."""
+WriteRows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function that writes rows to files and returns rows of `REPORT`."""
 ROW_GROUP_BYTES = 16 << 20
 
 
@@ -83,12 +88,17 @@ def directory(table: str, storage_options: Mapping[str, str] | None) -> FileSyst
 
 
 class PartFileWriter(NamedTuple):
-    """Writer of an executor's files: a value that is sent with the task."""
+    """Writer of an executor's files: a value that is sent with the task.
+
+    constraints: what the table requires of each row. Of each the rows have a column of booleans at
+    their end, which is not written: whether it is true of the row.
+    """
 
     table: str
     storage_options: Mapping[str, str] | None
     schema: pa.Schema
     windows: Mapping[TopicPartition, OffsetWindow]
+    constraints: tuple[str, ...] = ()
 
     def filesystem(self) -> FileSystem:
         """Return the table's own directory as a file system.
@@ -129,11 +139,11 @@ class PartFileWriter(NamedTuple):
         self, batch: pa.RecordBatch
     ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
         """Yield the rows of each partition that are to be written, if there are any."""
-        with without_traceback():
-            for partition, rows in split_by_partition(batch):
-                new_rows = self._rows_to_write(partition, rows)
-                if new_rows.num_rows:
-                    yield partition, new_rows
+        for partition, rows in split_by_partition(batch):
+            new_rows = self._rows_to_write(partition, rows)
+            if new_rows.num_rows:
+                self._refuse_broken_constraint(partition, new_rows)
+                yield partition, new_rows
 
     def _rows_to_write(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that the Delta table does not have yet.
@@ -160,6 +170,19 @@ class PartFileWriter(NamedTuple):
         if offset_range["min"] >= window.lower:
             return rows
         return rows.filter(pc.greater_equal(offsets, window.lower))
+
+    def _refuse_broken_constraint(self, partition: TopicPartition, rows: pa.RecordBatch) -> None:
+        """Raise NotWritable for the first of these rows that breaks a constraint of the table."""
+        columns = rows.columns[rows.num_columns - len(self.constraints) :]
+        for constraint, is_true in zip(self.constraints, columns, strict=True):
+            row = pc.index(is_true, False).as_py()
+            if row >= 0:
+                raise NotWritable(
+                    f"{partition.topic}-{partition.partition}, offset "
+                    f"{rows.column('offset')[row]}: the row breaks {constraint} of the Delta table "
+                    f"{self.table}, so nothing of the batch is written: correct such rows in the "
+                    "query or filter them, or write to another table"
+                )
 
 
 def new_file_name(partition: TopicPartition) -> str:
@@ -258,6 +281,22 @@ def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, 
             yield key, batch
         else:
             yield key, batch.filter(pc.and_(pc.equal(topics, key[0]), pc.equal(partitions, key[1])))
+
+
+def report_or_refuse(
+    write: WriteRows, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write the Delta writer's rows by `write` and yield rows of `OUTCOME`.
+
+    A function for Spark's mapInArrow, but for its first argument.
+    """
+    try:
+        for report in write(batches):
+            yield report.append_column(
+                OUTCOME.field("refusal"), pa.nulls(report.num_rows, pa.string())
+            )
+    except NotWritable as refused:
+        yield pa.RecordBatch.from_pylist([{"refusal": str(refused)}], schema=OUTCOME)
 
 
 def rewrite_part_files(

@@ -7,7 +7,7 @@ the table's path would not notice it.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from os.path import isfile
 from time import time
 from typing import Any
@@ -21,10 +21,15 @@ from pyarrow.fs import FileSelector
 
 from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.files import WrittenFile, directory
+from apportion.spark.delta_sink.writer_requirements import (
+    Constraint,
+    refuse_unmet_requirements,
+    row_constraints,
+)
 from apportion.spark.errors import NotWritable
 
 BESIDE_THE_TYPE = {"nullable", "containsNull", "valueContainsNull", "metadata"}
-"""What the JSON of a type says of the rows, and not of the type."""
+"""What the JSON of a type says of the rows, which `writer_requirements.py` answers for."""
 
 
 class CommitConflict(Exception):
@@ -37,40 +42,29 @@ class CommitConflict(Exception):
 class TableAttempt:
     """A snapshot of the table that may be committed to once."""
 
-    def __init__(self, path: str, table: DeltaTable) -> None:
-        self._path, self._table = path, table
+    def __init__(self, path: str, options: dict[str, str]) -> None:
+        self._path, self._options = path, options
+        self._table = DeltaTable(path, storage_options=options)
 
     @classmethod
     def on(
         cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema
     ) -> "TableAttempt":
-        """Return a fresh snapshot of the table at `path`, which has every column of `schema`.
+        """Return a fresh snapshot of the table at `path`.
 
-        Creates the table, and adds columns that it lacks, before it returns. Raises CommitConflict
-        where another writer did so at the same moment, NotWritable where the table does not fit.
+        Creates the table with the columns of `schema` where there is none, and then raises
+        CommitConflict, since others may do so at the same moment. Raises NotWritable where there
+        can be no table.
         """
         options = dict(storage_options or {})
         _refuse_file(path)
         try:
-            table = DeltaTable(path, storage_options=options)
+            return cls(path, options)
         except TableNotFoundError:
             _create_table(path, options, schema)
             # Opened once more instead of used: two creations at the same moment may both succeed,
             # the later one replacing the schema.
             raise CommitConflict(f"the table {path} is new") from None
-        attempt = cls(path, table)
-        # An append with a wider schema succeeds in delta-rs and loses the new column without a
-        # word.
-        missing = attempt.missing_columns(schema)
-        if missing:
-            try:
-                table.alter.add_columns(missing)
-            except CommitFailedError as error:
-                raise CommitConflict(str(error)) from error
-            # The object is at the version before the change, so this attempt ends and the next one
-            # sees it.
-            raise CommitConflict("columns were added")
-        return attempt
 
     @classmethod
     def on_existing_or_none(
@@ -83,7 +77,7 @@ class TableAttempt:
         options = dict(storage_options or {})
         _refuse_file(path)
         try:
-            return cls(path, DeltaTable(path, storage_options=options))
+            return cls(path, options)
         except TableNotFoundError:
             _refuse_foreign_files(path, options)
             return None
@@ -91,14 +85,10 @@ class TableAttempt:
     def missing_columns(self, schema: pa.Schema) -> list[Any]:
         """Return the columns of a batch's `schema` that the table lacks, as Delta fields.
 
-        Raises NotWritable where a column has another type or the table is partitioned.
+        Raises NotWritable where a column has another type, or where the table requires what the
+        writer does not do.
         """
-        if partitioned := self._table.metadata().partition_columns:
-            raise NotWritable(
-                f"the Delta table {self._path} is partitioned by "
-                f"{', '.join(partitioned)}, but the writer makes a file for each Kafka partition: "
-                "write to a table that is not partitioned"
-            )
+        refuse_unmet_requirements(self._path, self._table)
         columns = {field.name: field.type for field in self._table.schema().fields}
         names = {name.lower(): name for name in columns}
         missing = []
@@ -120,6 +110,27 @@ class TableAttempt:
                 )
         return missing
 
+    def add_columns(self, missing: list[Any]) -> None:
+        """Add columns, as `missing_columns` returned them, to the table.
+
+        Raises CommitConflict, even then: this object stays at the version before, and the next
+        attempt sees them. Raises NotWritable where Delta refuses the commit.
+        """
+        # An append with a wider schema succeeds in delta-rs and loses the new column without a
+        # word.
+        try:
+            self._table.alter.add_columns(missing)
+        except CommitFailedError as error:
+            raise self._failure(error) from error
+        raise CommitConflict("columns were added")
+
+    def constraints(self, columns: Collection[str]) -> list[Constraint]:
+        """Return what the table requires of each row of a query with these columns.
+
+        Raises NotWritable where no row of the query can have it.
+        """
+        return row_constraints(self._path, self._table, columns)
+
     def fence_or_none(self, app_id: str) -> int | None:
         """Return the fence of the Kafka partition that `app_id` names, of Delta's `txn` action.
 
@@ -136,8 +147,9 @@ class TableAttempt:
     ) -> None:
         """Commit files and fences to the Delta table, all or nothing.
 
-        fences: by app id. Raises CommitConflict where a fence has moved since the snapshot. After
-        any other error it is unknown whether the commit was made.
+        fences: by app id. Raises CommitConflict where a fence has moved since the snapshot, and
+        NotWritable where Delta refuses the commit itself. After any other error it is unknown
+        whether the commit was made.
         """
         now_ms = int(time() * 1000)
         adds: list[AddAction | RemoveAction] = [
@@ -155,7 +167,20 @@ class TableAttempt:
                 adds, "append", Schema.from_arrow(schema), commit_properties=properties
             )
         except CommitFailedError as error:
-            raise CommitConflict(str(error)) from error
+            raise self._failure(error) from error
+
+    def _failure(self, error: CommitFailedError) -> CommitConflict | NotWritable:
+        """Return the error for a commit that was not made.
+
+        delta-rs raises one error for all reasons. Where no other writer has committed since the
+        snapshot, there was no conflict, and another attempt would end in the same way.
+        """
+        if DeltaTable(self._path, storage_options=self._options).version() > self._table.version():
+            return CommitConflict(str(error))
+        return NotWritable(
+            f"the Delta table {self._path} refuses the commit, though nothing else has changed "
+            f"it: {error}; change the table accordingly, or write to another one"
+        )
 
 
 def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:

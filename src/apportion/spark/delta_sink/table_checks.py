@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
+from pyspark.sql import DataFrame
 
 from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.table import TableAttempt, unusable_path
+from apportion.spark.delta_sink.writer_requirements import with_constraints
 from apportion.spark.errors import NotWritable
 
 
@@ -22,22 +24,29 @@ def refuse_unfit_local_table(table: str, columns: pa.Schema) -> None:
 
 
 def refuse_unfit_table(
-    table: str, storage_options: Mapping[str, str] | None, columns: pa.Schema
+    table: str,
+    storage_options: Mapping[str, str] | None,
+    columns: pa.Schema,
+    rows: DataFrame | None = None,
 ) -> None:
     """Raise NotWritable if no row with these columns can be written to the table.
 
-    Whether its directory may be written is seen on this machine alone.
+    rows: the query's, if it is known; `columns` are all of its columns then. Whether its directory
+    may be written is seen on this machine alone.
     """
     try:
         attempt = TableAttempt.on_existing_or_none(table, storage_options)
         if attempt is not None:
             attempt.missing_columns(columns)
+            if rows is not None:
+                with_constraints(table, rows, attempt.constraints(columns.names))
     except (DeltaError, OSError) as error:
         # Below it delta-rs may print the frames of its own code.
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
         raise NotWritable(
             f"the Delta table {table} cannot be opened: {reason}; restore what is damaged or "
-            "cannot be read, or give the Delta writer another path"
+            "cannot be read, drop a table feature that is not supported, or give the Delta writer "
+            "another path"
         ) from None
     path = local_table_or_none(table)
     if path is not None:

@@ -5,43 +5,63 @@ that were written already are below it: whole files of such rows are deleted, an
 on both sides of the fence is written again without the lower ones.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from apportion.spark.delta_sink.files import (
-    REPORT,
+    OUTCOME,
     OffsetWindow,
     PartFileWriter,
+    WriteRows,
     WrittenFile,
     delete_files,
+    report_or_refuse,
     rewrite_part_files,
 )
 from apportion.spark.delta_sink.table import TableAttempt
+from apportion.spark.delta_sink.writer_requirements import Constraint, with_constraints
+from apportion.spark.errors import NotWritable
 from apportion.topics import TopicPartition
-
-WriteRows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""A function for mapInArrow, which writes files and returns rows of `REPORT`."""
 
 
 class UncommittedFiles:
     """The part files of one batch that are not committed yet, over all attempts of `Writer`."""
 
     def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
-        self._frame = frame
+        self._frame = self._checked = frame
         self._files = files
+        self._constraints: list[Constraint] = []  # whose columns `_checked` has
         self._written: list[WrittenFile] | None = None  # None: not written yet
+
+    def are_written(self) -> bool:
+        """Return whether there are files of the batch, as far as the driver knows."""
+        return bool(self._written)
+
+    def check_against(self, constraints: list[Constraint]) -> None:
+        """Let these constraints of the table be checked of each row when it is written.
+
+        Files that were written under others are discarded, to be written again. Raises NotWritable
+        where Spark cannot evaluate a constraint.
+        """
+        if constraints != self._constraints:
+            self._checked = with_constraints(self._files.table, self._frame, constraints)
+            self._constraints = constraints
+            self.discard()
+            self._written = None
 
     def fit_to_fences(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
         """Return part files with exactly the batch's rows from the lower bounds of `windows` on.
 
         The first call writes all of them; later calls, after a conflict, adapt what was written.
+        Raises NotWritable for a row that breaks a constraint.
         """
         files = self._files._replace(windows=windows)
         if self._written is None:
-            self._written = self._run(self._frame, files.write)
+            texts = tuple(constraint.text for constraint in self._constraints)
+            self._written = self._run(self._checked, files._replace(constraints=texts).write)
             return self._written
         keep = [file for file in self._written if file.first >= windows[file.topic_partition].lower]
         straddling = [
@@ -80,7 +100,14 @@ class UncommittedFiles:
         self._written = []
         return self._written
 
-    @staticmethod
-    def _run(frame: DataFrame, write: WriteRows) -> list[WrittenFile]:
-        files = frame.mapInArrow(write, from_arrow_schema(REPORT)).collect()
-        return [WrittenFile(*row) for row in files]
+    def _run(self, frame: DataFrame, write: WriteRows) -> list[WrittenFile]:
+        """Return the files of a job; where a task refused a row, delete them and raise that."""
+        reported = frame.mapInArrow(
+            partial(report_or_refuse, write), from_arrow_schema(OUTCOME)
+        ).collect()
+        files = [WrittenFile(*report) for *report, refusal in reported if refusal is None]
+        refusals = [refusal for *_, refusal in reported if refusal is not None]
+        if refusals:
+            delete_files(self._files.filesystem(), [file.path for file in files])
+            raise NotWritable(min(refusals))
+        return files
