@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from apportion.spark.delta import Writer
+from apportion.spark.delta import Writer, clean
 from apportion.spark.delta_sink.columns import SOURCE_COLUMNS
 from apportion.spark.delta_sink.table import TableAttempt
 from apportion.spark.delta_sink.table_checks import refuse_unfit_local_table
@@ -155,3 +155,13 @@ def test_a_commit_that_fails_without_another_writer_is_no_conflict(path: str) ->
     with pytest.raises(NotWritable) as refused:
         attempt.commit([], {"g/t/0": 1}, ARROW)
     assert_on_page("a commit that Delta refuses", refused.value)
+
+
+def test_a_table_of_an_unsupported_feature_is_not_cleaned(path: str) -> None:
+    commit(path, 0, protocol("vacuumProtocolCheck"), metadata(CITY))
+    left = Path(path) / f"part-t-0-{'0' * 32}.parquet"
+    left.write_text("x")
+    with pytest.raises(NotWritable) as refused:
+        clean(path, retention_hours=0)
+    assert_on_page("a table feature that the writer does not support", refused.value)
+    assert left.exists()

@@ -9,7 +9,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from apportion.spark.delta_sink.files import delete_files, directory, is_part_file
+from apportion.spark.delta_sink.writer_requirements import refuse_unmet_requirements
 from apportion.spark.delta_sink.writer_work import WRITER_WORK
+from apportion.spark.errors import NotWritable
 
 CLEAN_EVERY_S = 24 * 3600
 
@@ -37,7 +39,7 @@ class DailyCleaning:
         """Run `clean`; a failure is only logged, since it runs again the next day."""
         try:
             clean(self.table, self.storage_options)
-        except (DeltaError, OSError) as error:
+        except (DeltaError, OSError, NotWritable) as error:
             log.warning("the daily cleaning of %s did not run: %s", self.table, error)
 
 
@@ -50,11 +52,15 @@ def clean(
 
     retention_hours: None takes the table's own (a week by default). Keep it far above the longest
     batch plus the session timeout: younger files may belong to a batch that is not committed yet.
+
+    Raises NotWritable for a table that the writer would refuse.
     """
     try:
         opened = DeltaTable(table, storage_options=dict(storage_options or {}))
     except TableNotFoundError:
         return []
+    # As Delta requires of whoever deletes files: other features may have other rules for them.
+    refuse_unmet_requirements(table, opened)
     unused = opened.vacuum(
         # A dry run, and then only files of this writer: the vacuum itself would delete other
         # programs' files too. `full` is needed to see files that no version ever named.
