@@ -14,6 +14,8 @@ from apportion.spark import StatefulQuery, delta, guard, run, stop
 from apportion.spark.monitoring.source_report import SourceReport, parse_report
 from tests.spark import readme
 from tests.spark.connect_server import address, spark
+from tests.spark.delta_tables import commit, field, legacy, metadata
+from tests.spark.error_page import assert_on_page
 from tests.spark.harness import Pipeline, until
 from tests.spark.queries import Started
 
@@ -63,6 +65,29 @@ def test_a_program_whose_query_fails_ends_with_code_1_and_the_reason_last(
         "partition and offset to write each record once; this query dropped topic, partition, "
         'offset: keep them, as in .select("topic", "partition", "offset", ...)'
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "wrong"),
+    [
+        ("offset < 0", "a row that breaks a constraint of its table"),
+        ("delay > 0", "a constraint that the query has no columns for"),
+    ],
+)
+def test_a_constraint_of_the_table_ends_the_query_that_breaks_it(
+    rows: Callable[..., DataFrame],
+    started: Started,
+    pipeline: Pipeline,
+    caplog: pytest.LogCaptureFixture,
+    condition: str,
+    wrong: str,
+) -> None:
+    columns = [field("value", "string"), field("delay", "integer")]
+    commit(str(pipeline.table), 0, legacy(3), metadata(*columns, constraints__held=condition))
+    pipeline.produce(8)
+    assert run(started(rows())) == 1
+    assert_on_page(wrong, caplog.records[-1].getMessage())
+    assert list(pipeline.table.glob("*.parquet")) == []
 
 
 def test_readmes_application_runs_through_a_server(address: str, tmp_path: Path) -> None:
