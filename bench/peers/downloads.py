@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from bench.peers.rows import PeerMissing
+from tools.go_programs import GoMissing, built
 
 from apportion.testing.kafka import KafkaMissing, jars_of, last_lines
 from apportion.testing.lock import locked
@@ -31,24 +32,10 @@ def jars(pom: str) -> Path:
 
 def go_program(name: str) -> Path:
     """Return the program built from `go/NAME`. Raises PeerMissing."""
-    if not shutil.which("go"):
-        raise PeerMissing(
-            "Go is not on the PATH; it builds kfake and the load of small requests. Install it "
-            "at the version of bench/peers/go/go.mod or newer."
-        )
-    sources = b"".join(path.read_bytes() for path in sorted(GO.rglob("*")) if path.is_file())
-    directory = TARGET / f"go-{sha256(sources).hexdigest()[:12]}"
-    with locked(TARGET / "go.lock"):
-        if not (directory / name).exists():
-            environment = {
-                **os.environ,
-                "CGO_ENABLED": "0",
-                "GOFLAGS": "-mod=readonly -modcacherw",
-                "GOMODCACHE": str(TARGET.resolve() / "modules"),
-                "GOTOOLCHAIN": "local",  # no other Go is fetched
-            }
-            _run(["go", "build", "-o", f"{directory.resolve()}/", f"./{name}"], GO, environment)
-    return directory / name
+    try:
+        return built(GO, name, TARGET)
+    except GoMissing as problem:
+        raise PeerMissing(str(problem)) from problem
 
 
 def python_packages(path: Path) -> Path:

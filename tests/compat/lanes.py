@@ -20,6 +20,9 @@ class Lane:
     client.
     """
 
+    again: int = 0
+    """How often a static leader that has come back asks for one more rebalance, on every broker."""
+
     adapted: bool = False
     """Whether the assignor is not the client's own but the one in apportion.adapters."""
 
@@ -54,6 +57,11 @@ LANES = [
         for each in ("roundrobin", "cooperative-sticky")
     ),
     Lane("@platformatic/kafka", "platformatic.mjs", "consumer", static=False),
+    *(Lane("franz-go", "go", each) for each in ("range", "roundrobin", "sticky")),
+    Lane("franz-go", "go", "cooperative-sticky", again=1),
+    Lane("franz-go", "go", "consumer", static=False),
+    *(Lane("sarama", "go", each) for each in ("range", "roundrobin", "sticky")),
+    *(Lane("kafka-go", "go", each, static=False) for each in ("range", "roundrobin")),
 ]
 ONE_EACH = list(
     {(lane.client, lane.strategy == "consumer"): lane for lane in LANES[::-1]}.values()

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import NewTopic
+from tools.go_programs import GoMissing, built
 
 from apportion.wire.records.codec import decode_key, decode_value
 from apportion.wire.records.groups import GroupMetadataKey
 from tests.compat.foreign_clients import SESSION_MS, Client, GroupUnderTest
 from tests.compat.lanes import LANES, ONE_EACH, Lane
 from tests.compat.node import node_with_clients
-from tests.compat.wheels import InstallFailed
+from tests.compat.wheels import TARGET, InstallFailed
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
@@ -47,12 +48,18 @@ def client(
 ) -> Callable[..., Client]:
     """`client(name, instance)` starts one client of the lane."""
     try:
-        program = sys.executable if lane.driver.endswith(".py") else str(node_with_clients())
-    except InstallFailed as problem:
+        command = command_of(lane)
+    except (InstallFailed, GoMissing) as problem:
         lane_missing(str(problem))
-    return lambda name, instance=None: tested.client(
-        [program, str(CLIENTS / lane.driver)], name, lane.strategy_option, instance
-    )
+    return lambda name, instance=None: tested.client(command, name, lane.strategy_option, instance)
+
+
+def command_of(lane: Lane) -> list[str]:
+    """The words that start a client of the lane. Raises InstallFailed and GoMissing."""
+    if lane.driver == "go":
+        return [str(built(CLIENTS / "go", "drive", TARGET)), lane.client]
+    program = sys.executable if lane.driver.endswith(".py") else str(node_with_clients())
+    return [program, str(CLIENTS / lane.driver)]
 
 
 def shared_by(*members: Client) -> bool:
@@ -234,7 +241,7 @@ def test_a_static_member_comes_back_and_nobody_else_notices(
         members[name].join()
         tested.until(lambda came=members[name]: came.owned(), f"{name} is back")
         assert (members[name].owned(), [each.values_of("owned") for each in others]) == before
-    assert saved_generation(tested) == generation
+    assert saved_generation(tested) == generation + lane.again
     sent = members["first"].produce(range(PARTITIONS))
     tested.until(lambda: sent <= read_by(*members.values()), "what came is read")
 

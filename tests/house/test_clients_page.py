@@ -28,6 +28,8 @@ def version_of(lane: Lane) -> str:
     """The version that the lane runs, from where it is pinned."""
     if lane.client == JAVA:
         return match_in(r"<kafka.version>(.+)</kafka.version>", "tests/compat/pom.xml")
+    if lane.driver == "go":
+        return match_in(rf"/{lane.client} v(\S+)", "tests/compat/clients/go/go.mod")
     if lane.driver.endswith(".mjs"):
         lock = json.loads((ROOT / "tests/compat/clients/package-lock.json").read_text())
         result: str = lock["packages"][f"node_modules/{lane.client}"]["version"]
