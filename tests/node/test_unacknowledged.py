@@ -10,9 +10,20 @@ from tests.node.test_produce import VERSION, values_in
 def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(driver: NodeDriver) -> None:
     driver.create("t")
     ticket = driver.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
-    assert driver.answers[ticket] is None
+    # It ends with the flush, so that what is behind it on its connection shows the batch.
+    assert ticket not in driver.answers
     driver.flush()
+    assert driver.answers[ticket] is None
     assert values_in(driver) == [(0, b"a")]
+
+
+def test_with_acks_0_a_batch_that_is_lost_ends_the_connection(driver: NodeDriver) -> None:
+    driver.create("t")
+    ticket = driver.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
+    driver.fail_flush()
+    assert driver.answers[ticket] == CloseConnection(
+        "its Produce with acks=0 is refused, for t-0: KAFKA_STORAGE_ERROR"
+    )
 
 
 def test_with_acks_0_a_refusal_ends_the_connection(driver: NodeDriver) -> None:

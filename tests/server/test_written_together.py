@@ -15,7 +15,7 @@ from apportion.server.fresh_ids import FreshIds
 from apportion.server.server import Server
 from apportion.server.written_together import MOST_CONNECTIONS
 from apportion.wire import table
-from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.table import encode_request
 
 LISTENER = "PLAINTEXT"
@@ -66,8 +66,8 @@ class Clients:
             made.connection_made(transport)
 
     async def send(self, *counts: int) -> None:
-        """Each client sends so many heartbeats, and all of them are one step."""
-        request = encode_request(HeartbeatRequest(group_id="g", member_id="m"), 4, 1, "test")
+        """Each client sends so many commits, and all of them are one step."""
+        request = encode_request(OffsetCommitRequest(group_id="g"), 9, 1, "test")
         for made, count in zip(self.connections, counts, strict=True):
             made.data_received(request * count)
         await asyncio.sleep(0)
@@ -147,7 +147,7 @@ def test_responses_that_are_collected_for_a_client_have_a_bound(
 ) -> None:
     monkeypatch.setattr(connections, "COLLECTED_BYTES", 40)
     clients = played(tmp_path, 1, lambda clients: clients.send(9))
-    assert [len(data) for _, data in clients.writes] == [3 * 16] * 3
+    assert [len(data) for _, data in clients.writes] == [3 * 15] * 3
 
 
 def test_a_write_that_fails_ends_that_connection_alone(

@@ -165,7 +165,10 @@ class BrokerSettings:
     ] = 600_000
     apportion_connection_max_inflight_requests: Annotated[
         int,
-        Setting("Requests under way on one connection before it is no longer read.", at_least=1),
+        Setting(
+            "Requests of one connection that may share a flush: Produce, or OffsetCommit.",
+            at_least=1,
+        ),
     ] = 128
     apportion_connection_max_inflight_bytes: Annotated[
         int,

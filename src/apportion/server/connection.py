@@ -1,9 +1,17 @@
-"""The server's side of one connection: frames in, responses out in request order, within limits.
+"""The server's side of one connection: requests start in their order, within limits.
 
-Kafka answers the requests of a connection in the order in which they came, and so do we: a response
-that is ready waits for those of earlier requests. A connection stops reading while the peer does
-not read, or while too many of its requests or bytes are in flight. Bytes that are not a request
-close it, with a line in the log. It does not know what a request means.
+**A request starts when all before it on its connection are answered**, as in Kafka, whose broker
+does not read a connection while it has a request of it. So it shows what those before it did, and
+what waits (a delayed Fetch, a JoinGroup, a write that is not on the disk) holds up all behind it.
+
+One exception, because a flush takes a thousand times as long as an append: a request of an API in
+`SHARES_FLUSH` starts while those before it, all of the same API, wait for the disk. Each of them is
+decided by what is appended, durable or not, so none can tell that the others still wait, and one
+flush covers them all (`node/flush_gate.py`). The limits are for such a run. Its responses leave in
+the order of the requests.
+
+A connection stops reading while the peer does not read, and while requests wait. Bytes that are not
+a request close it, with a line in the log.
 """
 
 import asyncio
@@ -25,7 +33,11 @@ log = logging.getLogger("apportion.server")
 # Only Produce may be larger: decoded, the many small parts of another request would take many times
 # the memory of its bytes.
 MAX_BYTES_WITHOUT_RECORDS = 16 << 20
-PRODUCE = 0
+PRODUCE, OFFSET_COMMIT = 0, 8
+SHARES_FLUSH = frozenset({PRODUCE, OFFSET_COMMIT})
+"""The API keys of requests that wait for nothing but the disk, and read nothing but their place in
+the log, their producer's state or their group's, which appending has changed already.
+"""
 TLS_HANDSHAKE = b"\x16\x03"
 """How a connection begins whose client speaks TLS; as the size of a request it is too large."""
 SPEAKS_TLS = (
@@ -131,7 +143,7 @@ class ServerConnection(asyncio.Protocol):
         self._is_collecting = True
         while (
             waiting_frames
-            and self._may_start(len(waiting_frames[0]))
+            and self._may_start(waiting_frames[0])
             # After a frame that is no request, where the next one begins is a guess.
             and self._close_reason is None
         ):
@@ -256,17 +268,20 @@ class ServerConnection(asyncio.Protocol):
         if not self._transport.is_closing():
             self._reading.switch(True)
 
-    def _may_start(self, size_bytes: int) -> bool:
-        """Return whether the connection's limits allow to start a request of this size.
+    def _may_start(self, frame: bytes) -> bool:
+        """Return whether the connection's order and limits allow to start a request.
 
         If no other request of the connection is in flight, one of any size is allowed.
         """
         if not self._peer_is_reading or not self._pending:
             return self._peer_is_reading
+        key = self._pending[-1].api.key
         settings = self._receiver.settings
         return (
-            len(self._pending) < settings.apportion_connection_max_inflight_requests
-            and self._inflight_bytes + size_bytes
+            key in SHARES_FLUSH
+            and key == int.from_bytes(frame[:2], "big")
+            and len(self._pending) < settings.apportion_connection_max_inflight_requests
+            and self._inflight_bytes + len(frame)
             <= settings.apportion_connection_max_inflight_bytes
         )
 

@@ -48,7 +48,8 @@ def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """Handle Produce: validate and append each batch.
 
     Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for
-    the disk as acks -1 does, and with acks 0 nobody does (`unacknowledged`).
+    the disk as acks -1 does. So does acks 0, for which nothing is sent (`unacknowledged`): what is
+    behind it on its connection may show the records.
     """
     request: ProduceRequest = arrived.request
     produce_append = ProduceAppend(broker, arrived, now)
@@ -62,8 +63,10 @@ def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
         )
         for topic in request.topic_data
     )
-    waits_for = produce_append.flush_seq if request.acks else 0
-    return Answer(ProduceResponse(responses=topics), waits_for)
+    response = ProduceResponse(responses=topics)
+    # A refusal of one with acks 0 ends its connection, before the next request begins.
+    is_end = not request.acks and unacknowledged(response) is not None
+    return Answer(response, 0 if is_end else produce_append.flush_seq)
 
 
 def unacknowledged(response: ProduceResponse) -> CloseConnection | None:
