@@ -169,7 +169,7 @@ class BrokerSettings:
             "Requests of one connection that may share a flush: Produce, or OffsetCommit.",
             at_least=1,
         ),
-    ] = 128
+    ] = 1_024
     apportion_connection_max_inflight_bytes: Annotated[
         int,
         Setting(
