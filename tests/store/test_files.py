@@ -3,6 +3,7 @@
 import gc
 import os
 import resource
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from errno import EFBIG, ENOENT, ENOSPC, ENOTEMPTY
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from apportion.store.disk import DiskError
+from apportion.store.disk import DiskError, DiskSpace
 from apportion.store.files import RealDisk
 from apportion.store.log import Log
 from apportion.store.memory_disk import MemoryDisk
@@ -265,3 +266,14 @@ def test_a_sync_that_fails_names_the_file(tmp_path: Path) -> None:
 def test_a_new_data_directory_is_for_its_owner_alone(tmp_path: Path) -> None:
     RealDisk(tmp_path / "data").close()
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_real_disk_says_how_much_it_can_still_take(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    disk = RealDisk(root)
+    total_bytes = shutil.disk_usage(root).total
+    space = disk.space()
+    assert space.directory == str(root)
+    assert 0 <= (space.free_bytes or 0) <= total_bytes
+    root.rmdir()
+    assert disk.space() == DiskSpace(str(root), None)

@@ -10,6 +10,7 @@ from apportion.machine import Abandon, Arrived, Compute, Instant, Note
 from apportion.node.authorization.denials import Denials
 from apportion.node.authorizer_settings import super_users_of
 from apportion.node.delayed_fetches import DelayedFetches
+from apportion.node.disk_failures import DiskFailures
 from apportion.node.flush_gate import FlushGate
 from apportion.node.listeners import Advertised
 from apportion.node.partitions import LEADER_EPOCH, Partition, Partitions
@@ -48,6 +49,7 @@ class BrokerContext:
     partitions: Partitions
     delayed_fetches: DelayedFetches
     deadlines: Deadlines
+    disk_failures: DiskFailures
     denials: Denials = field(default_factory=Denials)
     undelayed: list[Abandon | Compute | Note] = field(default_factory=list)
 

@@ -7,6 +7,7 @@ a minute. It knows no clock.
 from apportion.deadlines import Key
 from apportion.errors import raised_at
 from apportion.machine import Note
+from apportion.store.disk import DiskError
 
 IN_A_ROW_MS = 10_000
 """Failures no further apart than this are in a row, whatever succeeded between them."""
@@ -36,6 +37,8 @@ class StepFailures:
     def add(self, error: Exception, now_ms: int) -> list[Note]:
         """Count a failed step of the broker's node; return its log line if its origin is new.
 
+        None for a failure of the disk, whose lines are those of `DiskFailures`.
+
         Sets `pause_ms`, by which the node puts off its deadlines when steps fail in a row. An
         origin is the file and line where the error was raised; a repeated one is only counted, and
         logged later by `take_counted`.
@@ -47,6 +50,8 @@ class StepFailures:
             0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
         )
         self._last_ms = now_ms
+        if isinstance(error, DiskError):
+            return []
         origin, why = raised_at(error), f"{type(error).__name__}: {error}"
         # Otherwise a broker that fails in ever new ways would fill its memory.
         if origin not in self._repeats and len(self._repeats) >= MAX_ORIGINS:

@@ -22,7 +22,6 @@ from apportion.machine import (
     FlushFailed,
     Gone,
     Instant,
-    Note,
     Tick,
 )
 from apportion.node.authorization.gate import Gate
@@ -31,6 +30,7 @@ from apportion.node.broker import Answer, BrokerContext
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import SHARD, Coordinators
 from apportion.node.delayed_fetches import FETCH, DelayedFetches
+from apportion.node.disk_failures import DISK, DiskFailures
 from apportion.node.failures import COUNTED_EACH_MS, FAILURES, StepFailures
 from apportion.node.fetch_answers import FetchAnswers
 from apportion.node.flush_gate import FLUSH, FLUSH_RETRY_MS, FlushedFiles, FlushGate, PendingReply
@@ -70,7 +70,7 @@ class Node:
     )
 
     def __init__(self, disk: Disk, settings: BrokerSettings, advertised: Advertised) -> None:
-        flush_gate, delayed_fetches = FlushGate(), DelayedFetches()
+        flush_gate, delayed_fetches, deadlines = FlushGate(), DelayedFetches(), Deadlines()
         partitions = Partitions(disk, lambda topic: topic_service.rules(topic).layout, flush_gate)
         topic_service = TopicService(
             MetadataLog.open(disk), settings, flush_gate, partitions, delayed_fetches
@@ -81,7 +81,8 @@ class Node:
             topic_service,
             partitions=partitions,
             delayed_fetches=delayed_fetches,
-            deadlines=Deadlines(),
+            deadlines=deadlines,
+            disk_failures=DiskFailures(disk, deadlines),
         )
         self._gate = Gate(self._broker) if settings.authorizer_class_name else None
         self._cleaner = Cleaner(self._broker)
@@ -177,8 +178,10 @@ class Node:
         """
         if self._rollback.is_running:
             raise error
-        is_disk = isinstance(error, DiskError)
-        code = Code.KAFKA_STORAGE_ERROR if is_disk else Code.UNKNOWN_SERVER_ERROR
+        code = Code.UNKNOWN_SERVER_ERROR
+        if isinstance(error, DiskError):
+            code = Code.KAFKA_STORAGE_ERROR
+            self._broker.disk_failures.add(str(error), now.mono_ms, error.errno)
         self._sender.actions += self._failures.add(error, now.mono_ms)
         own_request, is_announcing = self._request, self._is_announcing
         failed = {
@@ -212,6 +215,7 @@ class Node:
             RETRY, now.mono_ms + (self._failures.pause_ms if is_tried_again else 0)
         )
         self._confirm()
+        self._sender.actions += self._broker.disk_failures.take_notes()
         return self._sender.take_actions()
 
     def _fail(self, request: Arrived, code: Code) -> None:
@@ -306,9 +310,8 @@ class Node:
             ticket = next(iter(broker.delayed_fetches.ready))
             request = broker.delayed_fetches.request_or_none(ticket)
             self._run(UnitOfWork(request, self._fetches.retry, ticket), now)
-        if broker.undelayed:
-            self._sender.actions += broker.undelayed
-            broker.undelayed.clear()
+        self._sender.send_undelayed()
+        self._sender.actions += broker.disk_failures.take_notes()
         if self._gate is not None:
             self._sender.actions += broker.denials.take()
         if (
@@ -339,6 +342,8 @@ class Node:
                 UnitOfWork(None, self._expiry.delete_expired, partition)
                 for partition in self._expiry.take_next_partitions(now)
             )
+        elif key == DISK:
+            broker.disk_failures.end_minute(now.mono_ms)
         elif key == FAILURES:
             self._sender.actions += self._failures.take_counted()
             self._arm_periodic(now)
@@ -382,9 +387,7 @@ class Node:
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
         """Undo the broker's writes since the last flush; fail the requests that waited for it."""
         self._rollback.is_running = True  # from here on an error is final
-        self._sender.actions.append(
-            Note("error", f"the disk refused a flush, so what it was about is lost: {event.why}")
-        )
+        self._broker.disk_failures.add(event.why, now.mono_ms)
         if self._broker.flush_gate.is_failing:
             self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_RETRY_MS)
         self._cleaner.flush_failed()

@@ -8,7 +8,7 @@ from collections.abc import Container
 from typing import Any
 
 from apportion.errors import Code
-from apportion.machine import Arrived, Reply, Ticket
+from apportion.machine import Arrived, Note, Reply, Ticket
 from apportion.node import flush_gate
 from apportion.node.broker import Answer, BrokerContext
 from apportion.node.error_responses import error_response
@@ -24,13 +24,18 @@ class ReplySender:
     actions: in the order in which the driver has to carry them out.
     """
 
-    __slots__ = ("_flush_gate", "_of_unit", "_split_requests", "_topic_service", "actions")
+    __slots__ = (
+        *("_confirmed", "_flush_gate", "_of_unit", "_split_requests", "_topic_service"),
+        *("_undelayed", "actions"),
+    )
 
     def __init__(self, broker: BrokerContext, split_requests: SplitRequests) -> None:
         self._flush_gate = broker.flush_gate
         self._topic_service = broker.topic_service
         self._split_requests = split_requests
         self._of_unit: list[PendingReply] = []
+        self._undelayed = broker.undelayed
+        self._confirmed = 0  # how many of them are of earlier units
         self.actions: list[Any] = []
 
     def send_answer(self, request: Arrived, answer: Answer) -> None:
@@ -73,21 +78,34 @@ class ReplySender:
         self.actions.append(Reply(request.ticket, _leaving(request, body)))
 
     def confirm(self) -> None:
-        """Begin a new unit of work: the replies so far are final."""
+        """Begin a new unit of work: the replies and log lines so far are final."""
         self._of_unit.clear()
+        self._confirmed = len(self._undelayed)
 
     def requests_of_unit(self) -> list[Arrived]:
         """Return the requests that the current unit of work has answered."""
         return [reply.request for reply in self._of_unit]
 
     def retract(self, tickets: Container[Ticket]) -> None:
-        """Take back the replies with these tickets, sent in this step or held, of a failed unit."""
+        """Take back the replies with these tickets, sent or held, and the lines of a failed unit.
+
+        A log line says what has happened, and nothing of the unit has.
+        """
+        self._undelayed[self._confirmed :] = [
+            action for action in self._undelayed[self._confirmed :] if type(action) is not Note
+        ]
         self._flush_gate.retract_replies(tickets)
         self.actions = [
             action
             for action in self.actions
             if type(action) is not Reply or action.ticket not in tickets
         ]
+
+    def send_undelayed(self) -> None:
+        """Send the actions of this step that wait for no flush, but for replies."""
+        self.actions += self._undelayed
+        self._undelayed.clear()
+        self._confirmed = 0
 
     def take_actions(self) -> list[Any]:
         """Return the actions of the node's step, and begin with none."""

@@ -5,7 +5,7 @@ Paths are relative to the root, with "/" between their parts; "." is the root it
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from apportion.wire.codec import Buffer
 
@@ -29,6 +29,16 @@ class Damaged(Exception):
 def parent_of(path: str) -> str:
     """Return the directory of `path`."""
     return path.rpartition("/")[0] or ROOT
+
+
+class DiskSpace(NamedTuple):
+    """The room on a disk.
+
+    free_bytes: how many it can still take; None where the system does not say.
+    """
+
+    directory: str
+    free_bytes: int | None
 
 
 class Disk(Protocol):
@@ -94,4 +104,8 @@ class Disk(Protocol):
 
     def is_synced(self, path: str) -> bool:
         """Return whether the file was synced since its last change by this disk object."""
+        ...
+
+    def space(self) -> DiskSpace:
+        """Return the directory of the disk, and how much it can still take; never fails."""
         ...

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from errno import EINVAL
 from pathlib import Path
 
-from apportion.store.disk import DiskError
+from apportion.store.disk import DiskError, DiskSpace
 from apportion.wire.codec import Buffer
 
 OPEN_FILES = 192
@@ -233,6 +233,14 @@ class RealDisk:
         """Return whether a file was synced since its last change."""
         with self._lock:
             return self._synced.get(path) == self._changed.get(path, 0)
+
+    def space(self) -> DiskSpace:
+        """Return the data directory, and what its file system has free for the broker's user."""
+        try:
+            system = os.statvfs(self.root)
+        except OSError:
+            return DiskSpace(self.root, None)
+        return DiskSpace(self.root, system.f_bavail * system.f_frsize)
 
     def _absolute_path(self, path: str) -> str:
         return os.path.join(self.root, path)

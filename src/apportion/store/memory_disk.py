@@ -6,7 +6,7 @@ For tests, the simulator and a broker without a directory. "Synced" means what f
 from collections.abc import Iterable
 from errno import EINVAL, ENOENT, ENOSPC, ENOTEMPTY
 
-from apportion.store.disk import ROOT, DiskError, parent_of
+from apportion.store.disk import ROOT, DiskError, DiskSpace, parent_of
 from apportion.wire.codec import Buffer
 
 
@@ -172,6 +172,10 @@ class MemoryDisk:
         """Return whether a file of the disk in memory was synced since its last change."""
         content = self._names.get(path)
         return content is not None and content.synced
+
+    def space(self) -> DiskSpace:
+        """Return how much the disk in memory can still take, if that has a limit."""
+        return DiskSpace("memory", self.free_bytes)
 
     def _file(self, path: str, create: bool = False) -> _Content:
         """Return a file of the disk in memory; `create` it if it is missing, or raise DiskError."""

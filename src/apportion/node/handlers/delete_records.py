@@ -19,7 +19,7 @@ HIGH_WATERMARK = -1
 NO_OFFSET = -1
 
 
-def delete_records(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
+def delete_records(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
     """Handle DeleteRecords: delete the records below the given offsets.
 
     Of a partition that is named twice the last mention counts.
@@ -30,7 +30,7 @@ def delete_records(broker: BrokerContext, arrived: Arrived, _now: Instant) -> An
         by_topic.setdefault(topic.name, {}).update(
             (partition.partition_index, partition) for partition in topic.partitions
         )
-    deletion = RecordDeletion(broker)
+    deletion = RecordDeletion(broker, now)
     topics = tuple(
         deletion.delete(name, partitions.values()) for name, partitions in by_topic.items()
     )
@@ -40,10 +40,11 @@ def delete_records(broker: BrokerContext, arrived: Arrived, _now: Instant) -> An
 class RecordDeletion:
     """One DeleteRecords request; `flush_seq` is the flush that covers all of it."""
 
-    __slots__ = ("_broker", "flush_seq")
+    __slots__ = ("_broker", "_now", "flush_seq")
 
-    def __init__(self, broker: BrokerContext) -> None:
+    def __init__(self, broker: BrokerContext, now: Instant) -> None:
         self._broker = broker
+        self._now = now
         self.flush_seq = 0
 
     def delete(
@@ -69,7 +70,8 @@ class RecordDeletion:
             self.flush_seq = max(self.flush_seq, partition.flush_seq)
         except Refused as refused:
             code = refused.code
-        except DiskError:
+        except DiskError as error:
+            self._broker.disk_failures.add(str(error), self._now.mono_ms, error.errno)
             code = Code.KAFKA_STORAGE_ERROR
         return DeleteRecordsPartitionResult(
             partition_index=requested.partition_index, low_watermark=low_watermark, error_code=code

@@ -114,6 +114,7 @@ class ProduceAppend:
         except Refused as refused:
             return _error_response(data.index, refused.code, refused.why)
         except DiskError as error:
+            self._broker.disk_failures.add(str(error), self._now.mono_ms, error.errno)
             return _error_response(data.index, Code.KAFKA_STORAGE_ERROR, str(error))
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
