@@ -60,17 +60,24 @@ def bind_listeners(listeners: tuple[Listener, ...], undo: ExitStack) -> list[Bou
 def bind_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to the broker's listener address; it does not listen yet.
 
+    As Kafka, it binds one address of a name that has several: the first one of IPv4, if any.
     Raises OSError with the address in its message.
     """
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    listener.setblocking(False)
-    # A broker that is restarted at once finds its port in TIME_WAIT otherwise.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
+    with ExitStack() as undo:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+            listener = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            listener.setblocking(False)
+            # A broker that is restarted at once finds its port in TIME_WAIT otherwise.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if address[0] == "::":  # every address, of IPv4, too, whatever the system's default is
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind(address)
+        except OSError as error:
+            why = f"cannot listen on {host}:{port}: {error.strerror}"
+            raise OSError(error.errno, why) from error
+        undo.pop_all()
     return listener
 
 
