@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from apportion.columns.plain_rows import PlainBudget
 from apportion.columns.read import to_arrow
-from apportion.columns.schema import SCHEMA, SCHEMA_WITH_HEADERS
+from apportion.columns.schema import MAX_TIMESTAMP_MS, SCHEMA, SCHEMA_WITH_HEADERS
 from apportion.wire.batch import decode_batch, read_header
 
 EVERYTHING = (0, 1 << 62)
@@ -58,7 +58,7 @@ def expected_rows(
     for batch in encoded:
         header = read_header(batch)
         for record in [] if header.is_control else decode_batch(batch):
-            if span[0] <= record.offset < span[1]:
+            if span[0] <= header.place(record.offset) < span[1]:
                 row = {
                     "key": record.key,
                     "value": record.value,
@@ -67,7 +67,8 @@ def expected_rows(
                     "offset": record.offset,
                 }
                 row |= {
-                    "timestamp": record.timestamp_ms * 1000,
+                    "timestamp": 1000
+                    * max(-MAX_TIMESTAMP_MS, min(record.timestamp_ms, MAX_TIMESTAMP_MS)),
                     "timestampType": header.timestamp_type,
                 }
                 named = [{"key": name, "value": value} for name, value in record.headers] or None

@@ -78,30 +78,6 @@ def test_each_batch_is_counted_and_the_kernels_take_over_for_good() -> None:
     assert not read.budget.covers(OffsetRange(0, 1))
 
 
-def test_the_rows_before_a_batch_that_plain_python_refuses_come_first() -> None:
-    """A header's name that is no UTF-8 is no matter where headers are not wanted."""
-    good = encode_batch([(b"k", b"1", ())], timestamp_ms=1)
-    odd = with_name_of_a_header(b"\xff", base_offset=1)
-    after = encode_batch([(b"k", b"3", ())], base_offset=2, timestamp_ms=1)
-
-    batches = to_arrow([good, odd, after], topic="t", partition=0, from_offset=0, before_offset=9)
-
-    assert [batch["value"].to_pylist() for batch in batches] == [[b"1"], [b"2", b"3"]]
-
-
-def with_name_of_a_header(name: bytes, base_offset: int) -> bytes:
-    """A batch of one record whose header has a name of one byte."""
-    from crc32c import crc32c
-
-    batch = bytearray(
-        encode_batch([(b"k", b"2", (("n", b"v"),))], base_offset=base_offset, timestamp_ms=1)
-    )
-    at = batch.rindex(b"n")
-    batch[at : at + 1] = name
-    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
-    return bytes(batch)
-
-
 def test_nulls_of_more_than_a_byte_of_rows_are_where_they_were() -> None:
     keys = [None if n % 3 else b"%d" % n for n in range(20)]
     batch = encode_batch([(key, b"", ()) for key in keys], timestamp_ms=1)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from apportion.columns import read, room
 from apportion.columns.plain_rows import PlainBudget
 from apportion.columns.read import to_arrow
-from apportion.columns.schema import SCHEMA, SCHEMA_WITH_HEADERS
+from apportion.columns.schema import MAX_TIMESTAMP_MS, SCHEMA, SCHEMA_WITH_HEADERS
 from apportion.errors import DecodeError
-from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records
+from apportion.wire.batch import Record, encode_batch, encode_records
 from tests.columns.rows import HEADERS, OCTETS, Endless, arrow_rows, expected_rows
+from tests.odd_batches import OddRecord, odd_batch, odd_records
 
 RECORDS = st.tuples(st.integers(1, 50), st.integers(-(1 << 50), 1 << 50), OCTETS, OCTETS, HEADERS)
 SPANS = st.tuples(st.integers(0, 400), st.integers(0, 400))
@@ -151,19 +152,41 @@ def test_an_error_names_topic_partition_and_offset() -> None:
         arrow_rows([good, bad])
 
 
-@pytest.mark.parametrize(
-    ("records", "attributes"),
-    [
-        ([Record(0, 1 << 62, None, None)], 0),
-        ([Record(0, -(1 << 62), None, None)], 8),
-        ([Record(0, (1 << 63) - 1, None, None), Record(1, 0, None, None)], 0),
-    ],
+@pytest.mark.parametrize("attributes", [0, 8])
+@pytest.mark.parametrize("time_ms", [1 << 62, -(1 << 62)])
+def test_a_time_beyond_microseconds_is_the_nearest_within_them(
+    time_ms: int, attributes: int
+) -> None:
+    batch = odd_batch([OddRecord(0)], first_ms=time_ms, max_ms=time_ms, attributes=attributes)
+    nearest_ms = MAX_TIMESTAMP_MS if time_ms > 0 else -MAX_TIMESTAMP_MS
+    assert [row["timestamp"] for row in arrow_rows(batch)] == [1000 * nearest_ms]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    records=odd_records(st.integers(-(1 << 63), (1 << 63) - 1)),
+    first_ms=st.integers(-(1 << 63), (1 << 63) - 1),
+    cut=st.integers(0, 12),
+    headers=st.booleans(),
 )
-def test_a_time_beyond_microseconds_is_refused(records: list[Record], attributes: int) -> None:
-    batch = encode_records(records, base_offset=0, attributes=attributes)
-    assert decode_batch(batch)
-    with pytest.raises(DecodeError, match="does not fit a timestamp"):
-        arrow_rows(batch)
+def test_two_ranges_have_each_record_that_a_real_kafka_stores_once(
+    records: list[OddRecord], first_ms: int, cut: int, headers: bool
+) -> None:
+    base_offset = 4
+    batch = odd_batch(records, base_offset=base_offset, first_ms=first_ms)
+    before, behind = ((0, cut), (cut, base_offset + len(records)))
+    rows = [arrow_rows(batch, span, headers=headers) for span in (before, behind)]
+    assert rows == [expected_rows([batch], span, headers=headers) for span in (before, behind)]
+    assert len(rows[0]) + len(rows[1]) == len(records)
+
+
+def test_the_rows_before_a_malformed_batch_come_first() -> None:
+    good = encode_batch([(b"k", b"1", ())], timestamp_ms=1)
+    bad = odd_batch([OddRecord(0, key=b"\x08")], base_offset=1)
+    rows = to_arrow([good, bad], topic="t", partition=0, from_offset=0, before_offset=9)
+    assert next(rows)["value"].to_pylist() == [b"1"]
+    with pytest.raises(DecodeError, match="t-0 at offset 1"):
+        next(rows)
 
 
 def test_offsets_beyond_the_largest_are_refused() -> None:

@@ -9,6 +9,7 @@ from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.records.fetch_buffer import FetchBuffer
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch, encode_records
+from tests.odd_batches import at_deltas
 
 P0, P1 = (TopicIdPartition("t", b"i" * 16, number) for number in range(2))
 
@@ -106,3 +107,25 @@ def test_an_interrupt_moves_no_position_and_skips_no_record() -> None:
     assert offsets(buffer) == []
     fetched(buffer, P0, batch(0, 2), batch(2, 2))
     assert offsets(buffer) == [1, 2, 3]
+
+
+def test_records_are_delivered_wherever_their_offsets_are() -> None:
+    """The position moves behind their batch, once all of them have been taken."""
+    for deltas in ((0, 0, 0), (0, 5, 9), (2, 1, 0), (-3, -2, -1)):
+        buffer = buffer_of(batch(0, 2), memoryview(at_deltas(*deltas, base_offset=2)), batch(5, 2))
+        assert offsets(buffer, 2) == [0, 1]
+        assert [offsets(buffer, 1) for _ in deltas[:2]] == [[2 + delta] for delta in deltas[:2]]
+        assert buffer.positions == {P0: 2}
+        assert offsets(buffer, 1) == [2 + deltas[2]]
+        assert buffer.positions == {P0: 5}
+        assert offsets(buffer) == [5, 6]
+        assert buffer.positions == {P0: 7}
+
+
+def test_a_position_within_a_batch_parts_its_records_as_a_range_does() -> None:
+    buffer = buffer_of(memoryview(at_deltas(2, 0, -1, 9, 1, 1)))
+    buffer.positions[P0] = 1
+    assert offsets(buffer, 3) == [2, 9, 1]
+    assert buffer.positions == {P0: 1}
+    assert offsets(buffer, 3) == [1]
+    assert buffer.positions == {P0: 6}

@@ -18,7 +18,7 @@ from apportion.columns.schema import MAX_TIMESTAMP_MS
 F = TypeVar("F", bound=Callable[..., Any])
 
 ZERO, ONE, THREE, SEVEN = (np.uint64(n) for n in (0, 1, 3, 7))
-CONTINUES, LOW_BITS = np.uint64(128), np.uint64(127)
+CONTINUES, LOW_BITS, LOW_32_BITS = (np.uint64(n) for n in (128, 127, (1 << 32) - 1))
 MALFORMED = np.uint64(1 << 63)
 """The position behind a varint that cannot be read.
 
@@ -89,7 +89,8 @@ def read_varint(body: Any, position: Any, end: Any) -> Any:
     position += ONE
     if byte < CONTINUES:
         return np.int64(byte >> ONE) ^ -np.int64(byte & ONE), position
-    # 32 bits are five bytes of seven: a sixth one, or bits beyond the 32nd, make it malformed.
+    # 32 bits are five bytes of seven: a sixth one makes it malformed. Bits beyond the 32nd are
+    # dropped, as by Kafka.
     zigzag, shift = byte & LOW_BITS, SEVEN
     while byte >= CONTINUES:
         if position >= end or shift > np.uint64(28):
@@ -98,8 +99,7 @@ def read_varint(body: Any, position: Any, end: Any) -> Any:
         position += ONE
         zigzag |= (byte & LOW_BITS) << shift
         shift += SEVEN
-    if zigzag >> np.uint64(32):
-        return np.int64(0), MALFORMED
+    zigzag &= LOW_32_BITS
     return np.int64(zigzag >> ONE) ^ -np.int64(zigzag & ONE), position
 
 
@@ -114,8 +114,6 @@ def read_varlong(body: Any, position: Any, end: Any) -> Any:
             return np.int64(0), MALFORMED
         byte = np.uint64(body[position])
         position += ONE
-        if shift == np.uint64(63) and byte > ONE:
-            return np.int64(0), MALFORMED
         zigzag |= (byte & LOW_BITS) << shift
         shift += SEVEN
     return np.int64(zigzag >> ONE) ^ -np.int64(zigzag & ONE), position
@@ -123,7 +121,7 @@ def read_varlong(body: Any, position: Any, end: Any) -> Any:
 
 @compile_on_first_use
 def skip_bytes(position: Any, size: Any) -> Any:
-    """Return the position behind a field of `size` bytes; a null has size -1 and no bytes."""
+    """Return the position behind a field of `size` bytes; a null, of size < 0, has no bytes."""
     return position + np.uint64(size) if size > 0 else position
 
 
@@ -136,7 +134,7 @@ def skip_headers(body: Any, position: Any, end: Any, count: Any) -> Any:
             return MALFORMED
         value_size, position = read_varint(body, skip_bytes(position, name_size), end)
         position = skip_bytes(position, value_size)
-        if position > end or value_size < -1:
+        if position > end:
             return MALFORMED
     return position
 
@@ -152,7 +150,7 @@ def append_binary(
     position: Any,
     size: Any,
 ) -> Any:
-    """Append `body[position:position + size]`, or a null for size -1, as row `row` of a column.
+    """Append `body[position:position + size]`, or a null for a size < 0, as row `row` of a column.
 
     start: the bytes in `target` so far. Returns the same with this row.
     """
@@ -186,7 +184,8 @@ def decode_records(
     valid_bits: of keys and of values, all ones before. keys, values: with room for `len(body)`
     more bytes. counters: what the columns hold before and after the call, laid out as ROWS ...
     HEADER_VALUE_NULLS. After False the columns have no more rows, as the counters are unchanged.
-    Records outside of the offsets to append are checked all the same.
+    A record is appended if its place is one of these offsets: its own offset, or the nearest of the
+    batch (`BatchHeader.place`). All others are checked all the same.
 
     The loop is one long function on purpose: a call per field costs a tenth of the speed.
     """
@@ -196,7 +195,7 @@ def decode_records(
     headers_at, header_counts = int32s[3], int32s[4]
     row = np.uint64(counters[ROWS])
     key_end, value_end = np.uint64(counters[KEY_END]), np.uint64(counters[VALUE_END])
-    position, end, previous_delta = ZERO, np.uint64(body.size), np.int64(-1)
+    position, end, last_offset = ZERO, np.uint64(body.size), base_offset + last_delta
     key_nulls, value_nulls, headers = counters[KEY_NULLS], counters[VALUE_NULLS], counters[HEADERS]
     for _ in range(count):
         size, position = read_varint(body, position, end)
@@ -218,22 +217,14 @@ def decode_records(
         position = header_position
         if header_count:
             position = skip_headers(body, position, record_end, header_count)
-        if position != record_end or key_size < -1 or value_size < -1 or header_count < 0:
+        if position != record_end or header_count < 0:
             return False
-        # Offsets ascend within a batch and end at its header's last one; compaction leaves holes,
-        # but never another order.
-        if offset_delta <= previous_delta or offset_delta > last_delta:
-            return False
-        previous_delta = offset_delta
         offset = base_offset + offset_delta
-        timestamp_ms = base_ms if time_type else base_ms + time_delta
-        # Where a sum of two int64 overflows, its sign differs from the signs of both.
-        is_overflow = (
-            time_type == 0 and ((base_ms ^ timestamp_ms) & (time_delta ^ timestamp_ms)) < 0
-        )
-        if is_overflow or timestamp_ms > MAX_TIMESTAMP_MS or timestamp_ms < -MAX_TIMESTAMP_MS:
-            return False
-        if from_offset <= offset < before_offset:
+        place = min(max(offset, base_offset), last_offset)
+        if from_offset <= place < before_offset:
+            # A sum of more than 64 bits loses the others, as in Java.
+            timestamp_ms = base_ms if time_type else base_ms + time_delta
+            timestamp_ms = min(max(timestamp_ms, -MAX_TIMESTAMP_MS), MAX_TIMESTAMP_MS)
             offsets[row], timestamps[row], time_types[row] = offset, timestamp_ms * 1000, time_type
             key_end = append_binary(
                 keys, key_ends, key_bits, row, key_end, body, key_position, key_size

@@ -51,19 +51,13 @@ class PlainRows(Room):
         self._time_types: list[int] = []
 
     def append(self, body: memoryview, header: BatchHeader, offset_range: OffsetRange) -> bool:
-        """Append a Kafka batch's records within the offset range; return False if one is malformed.
-
-        False does not say that the kernels refuse it, too: they do not look at names of headers
-        that nobody wants.
-        """
+        """Append a Kafka batch's records within the range; return False if one is malformed."""
         try:
             records = decode_records(bytes(body), header)
         except DecodeError:
             return False
-        if any(abs(record.timestamp_ms) > MAX_TIMESTAMP_MS for record in records):
-            return False
         start, end = offset_range
-        wanted = [record for record in records if start <= record.offset < end]
+        wanted = [record for record in records if start <= header.place(record.offset) < end]
         self._records += wanted
         self._time_types += repeat(header.timestamp_type, len(wanted))
         return True
@@ -75,12 +69,17 @@ class PlainRows(Room):
             binary_array(pa.binary(), [record.key for record in records]),
             binary_array(pa.binary(), [record.value for record in records]),
             number_array(pa.int64(), "q", [record.offset for record in records]),
-            number_array(TIME_TYPE, "q", [record.timestamp_ms * 1000 for record in records]),
+            number_array(TIME_TYPE, "q", [_microseconds(record) for record in records]),
             number_array(pa.int32(), "i", self._time_types),
         ]
         if self._include_headers:
             arrays.append(_headers([record.headers for record in records]))
         return arrays
+
+
+def _microseconds(record: Record) -> int:
+    """Return the time of a record, or the nearest that fits."""
+    return 1000 * min(max(record.timestamp_ms, -MAX_TIMESTAMP_MS), MAX_TIMESTAMP_MS)
 
 
 def _headers(rows: Sequence[Headers]) -> pa.Array:

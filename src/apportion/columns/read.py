@@ -20,7 +20,7 @@ from apportion.wire.batch import (
     HEADER_BYTES,
     LIMIT_BYTES,
     BatchHeader,
-    decode_batch,
+    decode_records,
     read_header,
     split_batches,
 )
@@ -105,8 +105,9 @@ class _Reader:
         for batch in split_batches(buffer):
             header = read_header(batch)
             self.offset = header.base_offset
-            # The kernels add deltas in int64; beyond this the sums would wrap around unnoticed.
-            if header.base_offset < 0 or header.last_offset > MAX_INT64:
+            # The kernels add deltas of 32 bits in int64; beyond this the sums would wrap around
+            # unnoticed.
+            if not 0 <= header.base_offset <= MAX_INT64 - (1 << 31):
                 raise DecodeError(
                     f"a record batch at the offsets {header.base_offset} to {header.last_offset}"
                 )
@@ -132,17 +133,16 @@ class _Reader:
     def _append(
         self, batch: memoryview, header: BatchHeader, body: memoryview
     ) -> Iterator[pa.RecordBatch]:
-        """Append a batch, for which there is room; yield the rows before it where that needs it."""
+        """Append a batch, for which there is room; yield the rows before a malformed one.
+
+        Raises DecodeError.
+        """
         if self._is_plain:
             budget.spend(header.count)
-            if self._rows.append(body, header, self._offset_range):
-                return
-            # What plain Python refuses, the kernels judge: so one fault has one text.
-            self._is_plain = False
-            yield from self.flush(header.count)
-            self._rows.reserve(header.count, len(body))
         if not self._rows.append(body, header, self._offset_range):
-            raise _decode_error(batch)
+            yield from self.flush()
+            decode_records(bytes(body), header)  # it raises an error that names the fault
+            raise AssertionError(f"plain Python reads what was refused: {bytes(batch).hex()}")
 
     def _new_rows(
         self, capacity: int, previous: "RowBuffer | PlainRows | None" = None
@@ -166,10 +166,7 @@ class _Reader:
         full = self._rows
         max_rows = max(self._max_rows, next_rows)
         self._rows = self._new_rows(max_rows, full)
-        try:
-            key, value, *numbers = full.arrays()
-        except pa.ArrowInvalid:
-            raise DecodeError("a header name before this offset is not UTF-8") from None
+        key, value, *numbers = full.arrays()
         for start in range(0, len(key), self._max_rows):
             rows = min(self._max_rows, len(key) - start)
             binary = (array.slice(start, rows) for array in (key, value))
@@ -177,15 +174,3 @@ class _Reader:
             other = (array.slice(start, rows) for array in numbers)
             schema = SCHEMA_WITH_HEADERS if self._include_headers else SCHEMA
             yield pa.RecordBatch.from_arrays([*binary, *constant, *other], schema=schema)
-
-
-def _decode_error(batch: memoryview) -> DecodeError:
-    """Return the error that the Python decoder raises for a batch that the kernels refused.
-
-    The kernels only report that a record is malformed.
-    """
-    try:
-        decode_batch(batch)
-    except DecodeError as error:
-        return error
-    return DecodeError("a record whose time does not fit a timestamp in microseconds")

@@ -99,8 +99,6 @@ class RowBuffer(Room):
         """Return the rows as Arrow arrays, in the order of `read.SCHEMA`.
 
         The arrays are key, value, offset, timestamp, timestampType, and headers if kept.
-
-        Raises pyarrow.ArrowInvalid if the name of a header is not UTF-8.
         """
         rows = int(self.counters[ROWS])
         keys = _binary(
@@ -154,8 +152,6 @@ class HeaderBuffer:
         """Return the Arrow column `headers` of the first `rows` rows.
 
         counters: laid out as in `kernels.py`. Arrow counts the null rows itself, by their bits.
-
-        Raises pyarrow.ArrowInvalid if a name is not UTF-8.
         """
         headers = int(counters[HEADERS])
         names = pa.Array.from_buffers(
@@ -163,7 +159,11 @@ class HeaderBuffer:
         )
         # The kernel copies bytes unseen; Arrow's strings must be UTF-8, or readers further on may
         # crash.
-        names.validate(full=True)
+        try:
+            names.validate(full=True)
+        except pa.ArrowInvalid:
+            octets = names.cast(pa.binary()).to_pylist()
+            names = pa.array([name.decode(errors="replace") for name in octets], pa.string())
         values = _binary(
             headers, self._validity[1], self._ends[1], self._values, counters[HEADER_VALUE_NULLS]
         )

@@ -57,6 +57,14 @@ class BatchHeader(NamedTuple):
         """The last offset of the batch; compaction may have removed its record."""
         return self.base_offset + self.last_offset_delta
 
+    def place(self, offset: int) -> int:
+        """Return the offset of this batch by which readers count a record that has `offset`.
+
+        The nearest one: a batch that Kafka stored uncompressed may have records at any offsets,
+        which it does not check. Ranges of offsets part such a batch as any other.
+        """
+        return min(max(offset, self.base_offset), self.last_offset)
+
     @property
     def compression(self) -> int:
         """The number of the codec of the records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
@@ -124,11 +132,14 @@ def read_header(view: Buffer) -> BatchHeader:
 
 
 def check_producer_batch(view: Buffer) -> BatchHeader:
-    """Return the header of a Produce request's batch, in which every offset must have a record.
+    """Return the header of a Produce request's batch, which has as many records as offsets.
 
     Errors: those of `read_header`; InconsistentBatch.
     """
     header = read_header(view)
+    # The broker chooses the offset; Kafka refuses any other number here, too.
+    if header.base_offset != 0:
+        raise InconsistentBatch(f"a produced record batch at offset {header.base_offset}, not 0")
     # A gap in a new batch would be an offset without a record for ever.
     if header.count != header.last_offset_delta + 1:
         raise InconsistentBatch(
@@ -289,6 +300,8 @@ def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
 def decode_records(plain: bytes, header: BatchHeader) -> list[Record]:
     """Decode the records of a batch from its decompressed body.
 
+    Every record that Kafka stores is read: their offsets may repeat, descend and lie outside of the
+    batch.
     Errors: DecodeError for anything malformed.
     """
     try:
@@ -296,10 +309,6 @@ def decode_records(plain: bytes, header: BatchHeader) -> list[Record]:
     except IndexError:
         raise DecodeError(
             f"the records of the batch at offset {header.base_offset} end too early"
-        ) from None
-    except UnicodeDecodeError:
-        raise DecodeError(
-            f"a header name in the batch at offset {header.base_offset} is not UTF-8"
         ) from None
     if end != len(plain):
         raise DecodeError(
@@ -319,7 +328,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
     base_offset = header.base_offset
     base_ms = header.first_timestamp_ms
     is_stamped = header.timestamp_type
-    timestamp_ms, last, at = header.max_timestamp_ms, -1, 0
+    timestamp_ms, at = header.max_timestamp_ms, 0
     records = []
     for _ in range(header.count):
         size, at = read_varint(plain, at)
@@ -333,16 +342,13 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
             delta, at = read_varint(plain, at, 64)
         if not is_stamped:
             timestamp_ms = base_ms + delta
-            # The delta has 64 bits of its own, so the sum may have more.
+            # The delta has 64 bits of its own, so the sum may have more: Java drops them.
             if not -(1 << 63) <= timestamp_ms < 1 << 63:
-                raise DecodeError(f"a record with the timestamp {timestamp_ms}")
+                timestamp_ms = (timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)
         if (byte := plain[at]) < 128:
             delta, at = byte >> 1 ^ -(byte & 1), at + 1
         else:
             delta, at = read_varint(plain, at)
-        if not last < delta <= header.last_offset_delta:
-            raise DecodeError("offsets that do not ascend within the batch")
-        last = delta
         key, at = read_bytes(plain, at)
         value, at = read_bytes(plain, at)
         headers: Headers = ()

@@ -45,7 +45,8 @@ def read_headers(plain: bytes, at: int) -> tuple[Headers, int]:
         value, at = read_bytes(plain, at)
         if name is None:
             raise DecodeError("a header without a name")
-        headers.append((name.decode(), value))
+        # As Java reads it: a broker does not check names, so a log may hold any bytes there.
+        headers.append((name.decode(errors="replace"), value))
     return tuple(headers), at
 
 
@@ -60,9 +61,8 @@ def read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
         size, at = byte >> 1 ^ -(byte & 1), at + 1
     else:
         size, at = read_varint(plain, at)
+    # Writers say -1 for null, and brokers and clients take every length below zero for it.
     if size < 0:
-        if size != -1:
-            raise DecodeError(f"a field of {size} bytes")
         return None, at
     return plain[at : at + size], at + size
 
@@ -70,7 +70,8 @@ def read_bytes(plain: bytes, at: int) -> tuple[bytes | None, int]:
 def read_varint(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
     """Return the zigzag varint at `at` in a batch's records, and the position after it.
 
-    Errors: IndexError beyond the end of `plain`, DecodeError for more than `bits` bits.
+    Bits beyond `bits` in its last byte are dropped, as by Kafka, which stores such a varint.
+    Errors: IndexError beyond the end of `plain`, DecodeError for more bytes than `bits` bits need.
     """
     byte = plain[at]
     if byte < 128:
@@ -86,6 +87,5 @@ def read_varint(plain: bytes, at: int, bits: int = 32) -> tuple[int, int]:
         # Python's integers have no end, so a long varint would cost as much memory as it likes.
         if shift >= bits:
             raise DecodeError("a varint that does not end")
-    if zigzag >> bits:
-        raise DecodeError(f"a varint of more than {bits} bits")
+    zigzag &= (1 << bits) - 1
     return zigzag >> 1 ^ -(zigzag & 1), at + 1

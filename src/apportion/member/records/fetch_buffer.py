@@ -2,20 +2,31 @@
 
 The position of a partition is the offset after its last delivered record, so a record counts as
 delivered when `take` returns it. Batches are decoded one at a time, when their records are taken.
+A batch whose records are not in the order of their offsets, as Kafka stores it too, has no such
+offset before its end: the position waits in front of it until all of its records are taken.
 The buffer knows no group and no network: `RecordConsumer` says which partitions are owned, where
 they start, and what was fetched.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
+from operator import length_hint
 from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.fetches import rotated
 from apportion.topics import TopicIdPartition
-from apportion.wire.batch import decode_batch, read_header
+from apportion.wire.batch import (
+    HEADER_BYTES,
+    LIMIT_BYTES,
+    BatchHeader,
+    Record,
+    decode_records,
+    read_header,
+)
+from apportion.wire.compression import decompress
 from apportion.wire.record_fields import Headers
 
 
@@ -46,6 +57,8 @@ class FetchBuffer:
         # One partition at a time, so that `drop` can discard decoded records without looking at
         # each.
         self._records_of: TopicIdPartition | None = None  # the partition of all of `_records`
+        # The position behind all of `_records`; None where each of them moves it.
+        self._position_at_end: int | None = None
         self.turn = 0
 
     def add(self, partition: TopicIdPartition, fetch: PartitionFetch) -> None:
@@ -74,8 +87,7 @@ class FetchBuffer:
             taken = list(islice(self._records, limit))
             # Most calls end here: those of an iteration ask for one record at a time.
             if len(taken) == limit > 0:
-                assert self._records_of is not None
-                self.positions[self._records_of] = taken[-1].offset + 1
+                self.positions |= self._position_behind(taken)
                 return taken
             # After the records, and all at once: what Ctrl-C keeps from the application must not be
             # committed when the consumer closes.
@@ -130,7 +142,10 @@ class FetchBuffer:
         assert self._records_of is not None
         # offset + 1 and not the next record's: compaction leaves holes, and Kafka commits the
         # offset after the last one read.
-        return {self._records_of: records[-1].offset + 1}
+        if self._position_at_end is None:
+            return {self._records_of: records[-1].offset + 1}
+        # A position within the batch would pass records that come later.
+        return {} if length_hint(self._records) else {self._records_of: self._position_at_end}
 
     def _decode_next_batch(self, moved: dict[TopicIdPartition, int]) -> bool:
         """Decode the consumer's next batch with records; return False if there is none.
@@ -142,19 +157,33 @@ class FetchBuffer:
             partition, batch = self._batches[0]
             position = moved.get(partition, self.positions[partition])
             try:
-                # Batches are fetched whole: the first records of one may lie below the position.
-                records = [
-                    ConsumerRecord(partition.topic, partition.partition, *record)
-                    for record in decode_batch(batch)
-                    if record.offset >= position
-                ]
+                header = read_header(batch)
+                body = decompress(header.compression, batch[HEADER_BYTES:], LIMIT_BYTES)
+                stored = decode_records(body, header)
             except DecodeError as error:
                 raise DecodeError(f"{partition} at offset {position}: {error}") from error
+            # Batches are fetched whole: the first records of one may lie below the position.
+            records = [
+                ConsumerRecord(partition.topic, partition.partition, *record)
+                for record in stored
+                if position <= header.base_offset or header.place(record.offset) >= position
+            ]
             self._batches.popleft()
             if records:
                 self._records, self._records_of = iter(records), partition
+                is_in_order = _is_in_order(stored, header)
+                self._position_at_end = None if is_in_order else header.last_offset + 1
                 return True
             # Compaction has removed every record; without this step the batch would be fetched for
             # ever.
-            moved[partition] = max(position, read_header(batch).last_offset + 1)
+            moved[partition] = max(position, header.last_offset + 1)
         return False
+
+
+def _is_in_order(records: Sequence[Record], header: BatchHeader) -> bool:
+    """Return whether a batch's records ascend by their offsets, and lie within the batch."""
+    return (
+        header.base_offset <= records[0].offset
+        and records[-1].offset <= header.last_offset
+        and all(before.offset < behind.offset for before, behind in pairwise(records))
+    )
