@@ -95,6 +95,8 @@ def test_a_bad_timestamp_sets_the_error_code_and_a_missing_key_a_record_error(
     assert faults(answer) == (Code.INVALID_TIMESTAMP, [0, 1, 2])
     errors = [each.batch_index_error_message for each in answer.record_errors]
     assert [text == KEYLESS for text in errors] == [True, True, False]
+    alone = produced(driver, kit.produce("t", batch((None, late_ms))))
+    assert faults(alone) == (Code.INVALID_RECORD, [0])
 
 
 def test_every_record_from_the_future_is_named(driver: NodeDriver) -> None:

@@ -20,6 +20,7 @@ from apportion.wire.batch import (
     read_header,
 )
 from apportion.wire.scan import scan_records
+from tests.odd_batches import OddRecord, odd_batch, odd_records
 
 octets = (
     st.none()
@@ -163,8 +164,17 @@ def test_a_length_that_does_not_end_and_a_count_that_cannot_be_are_refused(way: 
             scan_records(torn, header)
     with pytest.raises(DecodeError, match=r"records in 7 bytes|too early"):
         scan_records(body, header._replace(count=10**9))
-    with pytest.raises(DecodeError, match="64 bits"):
-        scan_records(
-            made([(1, 0, None, None, ()), (1, 1, None, None, ())])[1],
-            header._replace(count=2, last_offset_delta=9, first_timestamp_ms=(1 << 63) - 1),
-        )
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    records=odd_records(st.integers(-(1 << 63), (1 << 63) - 1)),
+    first_ms=st.integers(-(1 << 63), (1 << 63) - 1),
+)
+def test_a_scan_reads_whatever_a_real_kafka_stores(
+    way: None, records: list[OddRecord], first_ms: int
+) -> None:
+    batch = bytearray(odd_batch(records, base_offset=7, first_ms=first_ms))
+    decoded = decoded_or_none(batch)
+    assert decoded is not None
+    assert scanned_or_none(batch) == decoded

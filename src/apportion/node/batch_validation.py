@@ -18,7 +18,12 @@ from apportion.lazy_imports import lazy_module
 from apportion.node.topic_rules import TopicRules
 from apportion.settings import MAX_INT64
 from apportion.wire.batch import HEADER_BYTES, BatchHeader, read_header
-from apportion.wire.batch_rewrite import recompress, stamp_append_time, stamp_create_time
+from apportion.wire.batch_rewrite import (
+    recompress,
+    renumbered,
+    stamp_append_time,
+    stamp_create_time,
+)
 from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
 from apportion.wire.scan import RecordColumns, scan_records
 
@@ -41,6 +46,7 @@ NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = MAX_INT64
 future.
 """
 NO_TIMESTAMP = -1
+SCATTERED = "a compressed record batch whose records are not at consecutive offsets"
 
 
 class ValidationBudget:
@@ -148,7 +154,8 @@ def validate_batch(
     MESSAGE_TOO_LARGE also for one that exceeds `max.message.bytes` after compression;
     RECORD_LIST_TOO_LARGE for one larger than a segment.
     """
-    if rules.is_append_time and header.timestamp_type == 1:
+    # The claim is dropped where producers give the time, but one without any time is none.
+    if header.timestamp_type and (rules.is_append_time or header.max_timestamp_ms == NO_TIMESTAMP):
         faults = [
             RecordError(index, "only the broker gives the time of the append")
             for index in range(header.count)[: budget.reported]
@@ -178,9 +185,14 @@ def validate_batch(
         else:
             scan = _scan(plain, header)
             _check_records(scan, rules, now_ms, budget)
-            max_timestamp_ms = int(scan.timestamps_ms.max())
+            max_timestamp_ms = max(NO_TIMESTAMP, int(scan.timestamps_ms.max()))
+            is_consecutive = bool((scan.offsets == np.arange(header.count)).all())
             if codec is not None:
-                batch = recompress(header, plain, codec)
+                body = plain if is_consecutive else renumbered(plain, header.count)
+                batch = recompress(header, body, codec)
+            # Only there, as in Kafka: an uncompressed batch may have its records at any offsets.
+            elif header.compression != NONE and not is_consecutive:
+                raise Refused(Code.INVALID_RECORD, SCATTERED)
     # After the compression, which may make a batch larger: the limits are of what is stored.
     _check_size(batch, rules)
     if rules.is_append_time:
@@ -234,6 +246,8 @@ def _check_records(
         max_ms = min(now_ms + rules.after_max_ms, MAX_INT64)
         times_ms = scan.timestamps_ms
         outside = ((times_ms < min_ms) | (times_ms > max_ms)) & (times_ms != NO_TIMESTAMP)
+        # One fault of each record counts, and in Kafka that is its key.
+        outside &= ~keyless
     if not (keyless | outside).any():
         return
     faults = [

@@ -377,21 +377,18 @@ class Log:
 def _record_timestamps(
     batch: BatchPosition, view: memoryview, from_offset: int
 ) -> Iterable[tuple[int, int]]:
-    """Return offset and timestamp of each record of a batch from `from_offset` on, for ListOffsets.
+    """Return place and timestamp of each record of a batch from `from_offset` on, for ListOffsets.
 
-    For a batch that is not decoded, one pair: its first offset and its largest timestamp.
+    The place is the record's offset, or the nearest of the batch (`BatchHeader.place`). For a batch
+    that is not decoded, one pair: its first offset and its largest timestamp.
     """
     if batch.last_offset - batch.base_offset < MAX_SCANNED_RECORDS:
         with suppress(DecodeError):
             header = read_header(view)
             plain = decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES)
             scan = scan_records(plain, header)
-            is_readable = scan.offsets >= from_offset
-            offsets = scan.offsets[is_readable].tolist()
-            times_ms = (
-                [header.max_timestamp_ms] * len(offsets)
-                if header.timestamp_type
-                else scan.timestamps_ms[is_readable].tolist()
-            )
-            return zip(offsets, times_ms, strict=True)
+            places = scan.offsets.clip(batch.base_offset, batch.last_offset)
+            is_readable = places >= from_offset
+            offsets = places[is_readable].tolist()
+            return zip(offsets, scan.timestamps_ms[is_readable].tolist(), strict=True)
     return [(max(batch.base_offset, from_offset), batch.max_timestamp_ms)]

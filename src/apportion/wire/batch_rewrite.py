@@ -1,13 +1,14 @@
 """Changes that a broker makes to the header of a producer's batch before it stores the batch.
 
 Base offset and leader epoch always; timestamps and compression where the topic's settings demand
-it. The records themselves are not decoded.
+it. The records themselves are not decoded, and only those change that get other offsets.
 """
 
 from apportion.wire.batch import CHECKED, HEADER, HEADER_BYTES, PREFIX_BYTES, BatchHeader
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import compress
 from apportion.wire.crc import crc32c
+from apportion.wire.record_fields import read_varint, signed_varint
 
 APPEND_TIME = 8  # the attribute bit of LogAppendTime
 
@@ -55,6 +56,25 @@ def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
     # The lowest three bits of the attributes are the compression.
     _with_attributes(batch, header.attributes & ~7 | codec, header.max_timestamp_ms)
     return batch
+
+
+def renumbered(plain: bytes, count: int) -> bytes:
+    """Return the records of a produced batch at consecutive offsets, otherwise as they are.
+
+    For a batch that is compressed for its topic; a scan has checked the records. plain: not
+    compressed. count: how many there are.
+    """
+    parts: list[bytes] = []
+    at = 0
+    for number in range(count):
+        size, start = read_varint(plain, at)
+        _, before = read_varint(plain, start + 1, 64)  # behind the attributes and the timestamp
+        _, behind = read_varint(plain, before)
+        at = start + size
+        offset_delta = signed_varint(number)
+        new_size = size - (behind - before) + len(offset_delta)
+        parts += (signed_varint(new_size), plain[start:before], offset_delta, plain[behind:at])
+    return b"".join(parts)
 
 
 def _with_attributes(batch: bytearray, attributes: int, max_timestamp_ms: int) -> BatchHeader:

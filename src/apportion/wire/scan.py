@@ -33,18 +33,13 @@ ONE_BY_ONE = 32
 """The lengths of so many records are followed before several of one length are looked for."""
 WORTH_A_LOOK = 128
 """To find so many together is faster than to follow their lengths."""
-NULL = -1
-"""The length of a key or a value that is not there."""
-DISORDER = "offsets that do not ascend within the batch"
-NEGATIVE = "a field of less than no bytes"
 MISFIT = "a record that does not end where its last field ends"
-OVERFLOW = "a record whose timestamp does not fit 64 bits"
 
 
 class RecordColumns(NamedTuple):
-    """The records of one batch in order, a column for each property.
+    """The records of one batch as they lie there, a column for each property.
 
-    has_key: False for a null key.
+    offsets: in any order, also outside of the batch. has_key: False for a null key.
     """
 
     offsets: Int64Column
@@ -55,8 +50,7 @@ class RecordColumns(NamedTuple):
 def scan_records(plain: bytes, header: BatchHeader) -> RecordColumns:
     """Return offsets, timestamps and null keys of the records in a batch's decompressed body.
 
-    Called to validate batches of Produce, and by the log for ListOffsets by time. The timestamps
-    are those of the producer, even if the header has LogAppendTime.
+    Called to validate batches of Produce, and by the log for ListOffsets by time.
     Errors: DecodeError for malformed records.
     """
     try:
@@ -73,24 +67,19 @@ def scan_records(plain: bytes, header: BatchHeader) -> RecordColumns:
 
 def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
     """Scan a small batch's decompressed records in a loop; see `scan_records`."""
-    offsets, timestamps_ms, has_key, last, at = [], [], [], -1, 0
+    offset_deltas, time_deltas, has_key, at = [], [], [], 0
     for _ in range(header.count):
         size, at = read_varint(plain, at)
         end = at + size
         if size < 0 or end > len(plain):
             raise DecodeError("a record that ends before it begins, or behind its batch")
         delta, at = read_varint(plain, at + 1, 64)  # the attributes of a record have no bit in use
-        timestamps_ms.append(header.first_timestamp_ms + delta)
+        time_deltas.append(delta)
         delta, at = read_varint(plain, at)
-        if not last < delta <= header.last_offset_delta:
-            raise DecodeError(DISORDER)
-        last = delta
-        offsets.append(header.base_offset + delta)
+        offset_deltas.append(delta)
         key_bytes, at = read_varint(plain, at)
-        has_key.append(key_bytes != NULL)
+        has_key.append(key_bytes >= 0)
         value_bytes, at = read_varint(plain, at + max(key_bytes, 0))
-        if key_bytes < NULL or value_bytes < NULL:
-            raise DecodeError(NEGATIVE)
         at += max(value_bytes, 0)
         # The byte here is the number of headers. With 0 the record ends behind it; else they fill
         # the rest.
@@ -101,14 +90,12 @@ def _scan_one_by_one(plain: bytes, header: BatchHeader) -> RecordColumns:
         raise DecodeError(
             f"{len(plain) - at} bytes after the records of the batch at offset {header.base_offset}"
         )
-    try:
-        return RecordColumns(
-            np.array(offsets, np.int64),
-            np.array(timestamps_ms, np.int64),
-            np.array(has_key, np.bool_),
-        )
-    except OverflowError:
-        raise DecodeError(OVERFLOW) from None
+    return _columns(
+        header,
+        np.array(offset_deltas, np.int64),
+        np.array(time_deltas, np.int64),
+        np.array(has_key, np.bool_),
+    )
 
 
 def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
@@ -119,25 +106,29 @@ def _scan_in_columns(plain: bytes, header: BatchHeader) -> RecordColumns:
     # the attributes of a record have no bit in use
     time_deltas, at = _varints(octets, start + 1, 64)
     offset_deltas, at = _varints(octets, at, 32)
-    if (np.diff(offset_deltas, prepend=-1) <= 0).any() or (
-        offset_deltas > header.last_offset_delta
-    ).any():
-        raise DecodeError(DISORDER)
     key_sizes, at = _varints(octets, at, 32)
     value_sizes, at = _varints(octets, at + np.maximum(key_sizes, 0), 32)
     at += np.maximum(value_sizes, 0)
-    if (key_sizes < NULL).any() or (value_sizes < NULL).any():
-        raise DecodeError(NEGATIVE)
     has_headers = octets[at] != 0
     if np.where(has_headers, at + 1 >= ends, at + 1 != ends).any():
         raise DecodeError(MISFIT)
-    first_ms = np.int64(header.first_timestamp_ms)
-    timestamps_ms = first_ms + time_deltas
-    # NumPy wraps around in silence. A sum overflowed where its sign differs from those of both
-    # terms.
-    if (((timestamps_ms ^ first_ms) & (timestamps_ms ^ time_deltas)) < 0).any():
-        raise DecodeError(OVERFLOW)
-    return RecordColumns(header.base_offset + offset_deltas, timestamps_ms, key_sizes != NULL)
+    return _columns(header, offset_deltas, time_deltas, key_sizes >= 0)
+
+
+def _columns(
+    header: BatchHeader,
+    offset_deltas: Int64Column,
+    time_deltas: Int64Column,
+    has_key: NDArray[np.bool_],
+) -> RecordColumns:
+    """Return the columns of a scanned batch's records."""
+    # A sum of more than 64 bits loses the others in an array, as in Java.
+    timestamps_ms = (
+        np.full(len(time_deltas), header.max_timestamp_ms)
+        if header.timestamp_type
+        else header.first_timestamp_ms + time_deltas
+    )
+    return RecordColumns(header.base_offset + offset_deltas, timestamps_ms, has_key)
 
 
 def _record_starts(plain: bytes, octets: NDArray[np.uint8], header: BatchHeader) -> Int64Column:
@@ -211,7 +202,8 @@ def _varints(
 ) -> tuple[Int64Column, Int64Column]:
     """Return the zigzag varints of a batch's records at these positions, and where they end.
 
-    Errors: IndexError beyond the end, DecodeError for more than `bits` bits.
+    Bits beyond `bits` in its last byte are dropped, as in `read_varint`.
+    Errors: IndexError beyond the end, DecodeError for more bytes than `bits` bits need.
     """
     octet = octets[at]
     zigzag = (octet & 127).astype(np.uint64)
@@ -223,11 +215,10 @@ def _varints(
         # Lengths of records are often alike: then all of them have another byte.
         which = slice(None) if more.size == at.size else more
         octet = octets[at[which]]
-        if shift + 7 > bits and ((octet & 127) >> (bits - shift)).any():
-            raise DecodeError(f"a varint of more than {bits} bits")
         zigzag[which] |= (octet & 127).astype(np.uint64) << np.uint64(shift)
         at[which] += 1
         more = more[octet > 127]
         shift += 7
+    zigzag &= np.uint64((1 << bits) - 1)
     halves, signs = zigzag >> np.uint64(1), zigzag & np.uint64(1)
     return halves.view(np.int64) ^ -signs.view(np.int64), at
