@@ -1,6 +1,7 @@
 """Values of a schema registry, by the official serializers, become Spark columns."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from google.protobuf import any_pb2, type_pb2
 from pyspark.errors import PythonException, SparkRuntimeException
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 
 from apportion.spark.decoding.columns import decode
 from apportion.spark.decoding.errors import RegistryError
@@ -33,6 +35,7 @@ V2 = V1 | {
         {"name": "seats", "type": "int", "default": 100},
     ]
 }
+PROTO = 'syntax = "proto3"; message M {}'
 JSON_FLIGHT = {
     "title": "Flight",
     "type": "object",
@@ -44,8 +47,14 @@ JSON_FLIGHT = {
 }
 
 
+SOURCE = "value binary, topic string, partition int, offset bigint"
+"""Columns that the rows of the source have."""
+
+
 def of_values(spark: SparkSession, values: list[bytes | None]) -> Any:
-    return spark.createDataFrame([(each,) for each in values], "value binary").coalesce(1)
+    """Rows of the source, at the offsets from 40 on."""
+    rows = [(value, "flights", 3, 40 + number) for number, value in enumerate(values)]
+    return spark.createDataFrame(rows, SOURCE).coalesce(1)
 
 
 # on Spark
@@ -108,20 +117,81 @@ def test_protobuf_values_are_decoded_by_their_class(
     assert row == Row(name="carrier", number=7, kind="TYPE_STRING", packed=False, options=[option])
 
 
-def test_a_value_that_cannot_be_decoded_ends_the_query_or_is_null(
+NOT_FRAMED = "was it written by a serializer of the schema registry?"
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad", "why"),
+    [
+        ("AVRO", b"no schema", f"the value begins with byte 110, not with 0: {NOT_FRAMED}"),
+        ("AVRO", b"\0", f"the value has 1 bytes, and the id of its schema takes 5: {NOT_FRAMED}"),
+        ("AVRO", b"\0\0\0\0\x4d", "no schema of id 77"),
+        ("PROTOBUF", b"no schema", f"the value begins with byte 110, not with 0: {NOT_FRAMED}"),
+        ("PROTOBUF", b"\0\0\0\0\1", "the value ends within its message indexes"),
+        ("JSON", b"no schema", "the value was not written by a serializer of the schema registry"),
+        ("JSON", b"\0\0\0\0\1{", "the value is no JSON of the column's type: {"),
+        ("JSON", b'\0\0\0\0\1{"delay": "x"}', 'no JSON of the column\'s type: {"delay": "x"}'),
+    ],
+)
+def test_an_error_about_a_value_names_its_record(
+    spark: SparkSession,
+    registry: Registry,
+    client: SchemaRegistryClient,
+    kind: str,
+    bad: bytes,
+    why: str,
+) -> None:
+    schemas = {"AVRO": json.dumps(V1), "JSON": json.dumps(JSON_FLIGHT), "PROTOBUF": PROTO}
+    client.register_schema("bad-value", Schema(schemas[kind], kind))
+    message = type_pb2.Field if kind == "PROTOBUF" else None
+    frame = of_values(spark, [None, bad])
+    decoded = decode("value", registry.url, subject="bad-value", message=message)
+    with pytest.raises((PythonException, SparkRuntimeException)) as ended:
+        frame.select(decoded).collect()
+    assert re.search(f"flights-3 at offset 41: .*{re.escape(why)}", str(ended.value))
+
+
+def test_a_value_that_cannot_be_decoded_is_null_where_that_is_wanted(
     spark: SparkSession, registry: Registry, client: SchemaRegistryClient
 ) -> None:
-    avro_bytes(client, "bad-value", V1, {"carrier": "UA", "delay": 3, "gate": "B2"})
-    JSONSerializer(json.dumps(JSON_FLIGHT), client)({"carrier": "UA"}, at("worse-value"))
+    client.register_schema("bad-value", Schema(json.dumps(V1), "AVRO"))
+    client.register_schema("worse-value", Schema(json.dumps(JSON_FLIGHT), "JSON"))
     frame = of_values(spark, [b"no schema"])
-    for subject, error in (
-        ("bad-value", PythonException),
-        ("worse-value", SparkRuntimeException),
-    ):
-        with pytest.raises(error, match=r"was (not|it) written by"):
-            frame.select(decode("value", registry.url, subject=subject)).collect()
+    for subject in ("bad-value", "worse-value"):
         lenient = decode("value", registry.url, subject=subject, mode="PERMISSIVE").alias("f")
         assert frame.select(lenient).collect() == [Row(f=None)]
+
+
+def test_json_of_an_array_is_decoded_or_names_its_record(
+    spark: SparkSession, registry: Registry, client: SchemaRegistryClient
+) -> None:
+    client.register_schema(
+        "list-value", Schema('{"type":"array","items":{"type":"integer"}}', "JSON")
+    )
+    decoded = decode("value", registry.url, subject="list-value").alias("f")
+    good = of_values(spark, [b"\0\0\0\0\1[1, 2]", b"\0\0\0\0\1 null"])
+    assert good.select(decoded).collect() == [Row(f=[1, 2]), Row(f=None)]
+    with pytest.raises(SparkRuntimeException, match="flights-3 at offset 40: the value is no JSON"):
+        of_values(spark, [b"\0\0\0\0\1[1, "]).select(decoded).collect()
+
+
+def test_rows_without_the_columns_of_a_record_are_decoded_without_naming_any(
+    spark: SparkSession, registry: Registry, client: SchemaRegistryClient
+) -> None:
+    value = avro_bytes(client, "plain-value", V1, {"carrier": "UA", "delay": 3, "gate": "B2"})
+    frame = of_values(spark, [value, b"no schema"]).select(F.col("value").alias("v"), "offset")
+    decoded = decode("v", registry.url, subject="plain-value", record=None).alias("f")
+    assert frame.select(decoded).first() == Row(f=Row(carrier="UA", delay=3, gate="B2"))
+    with pytest.raises(PythonException, match="UndecodableRecord: the value begins with byte 110"):
+        frame.select(decoded).collect()
+    named = decode(
+        "v",
+        registry.url,
+        subject="plain-value",
+        record=(F.lit("renamed"), F.lit(1), "offset"),
+    )
+    with pytest.raises(PythonException, match="UndecodableRecord: renamed-1 at offset 41: the v"):
+        frame.select(named).collect()
 
 
 # arguments
@@ -187,11 +257,13 @@ def test_a_message_class_is_given_for_protobuf_alone(
     registry: Registry, client: SchemaRegistryClient
 ) -> None:
     client.register_schema("a-value", Schema(json.dumps(V1), "AVRO"))
-    client.register_schema("p-value", Schema('syntax = "proto3"; message M {}', "PROTOBUF"))
+    client.register_schema("p-value", Schema(PROTO, "PROTOBUF"))
     with pytest.raises(ValueError, match=r"'a-value' is AVRO: leave message=\.\.\. out"):
         decode("value", registry.url, subject="a-value", message=type_pb2.Field)
     with pytest.raises(ValueError, match="'p-value' is PROTOBUF: give the class"):
         decode("value", registry.url, subject="p-value")
+    with pytest.raises(ValueError, match="record has 2 columns: give those of topic, partition"):
+        decode("value", registry.url, subject="a-value", record=("topic", "offset"))
     with pytest.raises(ValueError, match="mode 'lax' is unknown"):
         decode("value", registry.url, subject="a-value", mode="lax")  # type: ignore[arg-type]
 
