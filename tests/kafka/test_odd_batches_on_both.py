@@ -247,7 +247,7 @@ def test_a_consumer_delivers_every_record_that_a_real_kafka_stores(
     bootstrap: str, odd_topic: tuple[str, list[tuple[int, bytes | None]]]
 ) -> None:
     topic, held = odd_topic
-    seen = []
+    seen: list[tuple[int, bytes | None]] = []
     with apportion.Consumer(
         bootstrap, f"of-{topic}", topics=[topic], auto_offset_reset="earliest", max_poll_records=2
     ) as consumer:
