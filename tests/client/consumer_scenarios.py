@@ -16,6 +16,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.errors import Code, Refused
 from apportion.topics import Topic, TopicPartition, partitions_of
+from apportion.wire.batch import encode_batch
 from tests.client import changes
 from tests.client.scenarios import fill
 
@@ -43,6 +44,25 @@ def poll_until_assigned(consumer: Consumer, partitions: int = 1) -> None:
 def options() -> dict[Any, Any]:
     """The options of a Consumer."""
     return {}
+
+
+def test_a_partition_that_comes_after_the_join_is_read_from_its_first_record(
+    consumers: Consumers, cluster: Cluster, topic: Topic, options: dict[str, Any]
+) -> None:
+    is_classic = options.get("group_protocol") == "classic"
+    soon = {"metadata_max_age_ms": 500} if is_classic else {}
+    with consumers(auto_offset_reset="latest", **soon) as consumer:
+        poll_until_assigned(consumer, topic.partitions)
+        grown = changes.grow_topic(cluster, topic.name, topic.partitions + 1)
+        new = partitions_of(grown)[-1]
+        for _ in range(5):
+            cluster.produce(new, encode_batch([(None, b"early", ())], timestamp_ms=0))
+        seen: list[ConsumerRecord] = []
+        while len(seen) < 5:
+            seen += consumer.poll(500)
+    assert [(record.partition, record.offset) for record in seen] == [
+        (new.partition, offset) for offset in range(5)
+    ]
 
 
 def test_a_consumer_reads_everything_once_and_goes_on_where_it_committed(

@@ -11,10 +11,14 @@ from apportion.errors import Code
 from apportion.machine import Note
 from apportion.member.batch.first_look import FirstLook, look_at_cluster
 from apportion.member.batch.membership import MembershipFailed
-from apportion.member.batch.queries import MatchingTopics
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.cluster_queries.records import PartitionFetch
-from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
+from apportion.member.queries import (
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MatchingTopics,
+)
 from apportion.member.records.queries import FetchRecords
 from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import run_rule

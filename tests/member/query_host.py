@@ -9,12 +9,11 @@ from apportion.member.batch.queries import (
     AwaitNewTarget,
     AwaitNextAttempt,
     DeleteOldReports,
-    MatchingTopics,
 )
 from apportion.member.batch.retries import BatchRetries, QuerySettings
 from apportion.member.batch.span import Span
 from apportion.member.batch.topic_choice import TopicChoice
-from apportion.member.queries import ListOffsets, PollMembership
+from apportion.member.queries import ListOffsets, MatchingTopics, PollMembership
 from tests.member.planner_host import BEGUN, P0, PlannerHost, held, make_planner
 
 POLL_INTERVAL_MS = 300_000

@@ -15,6 +15,7 @@ from apportion.member.queries import (
     FetchCommitted,
     KnownTopics,
     ListOffsets,
+    MatchingTopics,
     ReadMembership,
     ResolveTopicNames,
 )
@@ -40,6 +41,7 @@ QUIET = (
     ReadStreamsMembership,
     ResolveTopicNames,
     KnownTopics,
+    MatchingTopics,
     CheckForTopics,
     ReportFetch,
 )  # change nothing
@@ -115,8 +117,10 @@ class RecordConsumerHost:
                 ):
                     self.view = replace(self.view, owned=target)
                 return self.view
-            case KnownTopics():
-                return self.cached
+            case KnownTopics(names):
+                return Topics(each for each in self.cached if each.name in names)
+            case MatchingTopics():
+                return tuple(topic.name for topic in self.topics)
             case ExistingTopics():
                 self.cached = self.topics
                 return self.topics

@@ -8,10 +8,14 @@ from apportion.machine import Note
 from apportion.member.batch.bounded_read import BoundedRead, ReadRefused, read_ranges
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.plan import StartingOffsets
-from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
+from apportion.member.queries import (
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MatchingTopics,
+)
 from apportion.rules import run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST

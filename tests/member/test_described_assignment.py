@@ -8,7 +8,7 @@ from apportion.assign.by_name import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import AssignmentIncomplete
-from apportion.member.batch.queries import MatchingTopics, NotReady
+from apportion.member.batch.queries import NotReady
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.classic.described import (
     DescribedAssignment,
@@ -18,6 +18,7 @@ from apportion.member.classic.described import (
 from apportion.member.queries import (
     AdoptAssignment,
     ExistingTopics,
+    MatchingTopics,
     ReadMembership,
     ResolveTopicNames,
 )

@@ -10,9 +10,13 @@ import pytest
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.first_look import FirstLook
 from apportion.member.batch.membership import MembershipFailed
-from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.topic_choice import TopicChoice
-from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
+from apportion.member.queries import (
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MatchingTopics,
+)
 from apportion.member.records.queries import FetchRecords
 from apportion.wire.messages.list_offsets import LATEST
 from tests.member.looked_at import P0, P1, LookedAt

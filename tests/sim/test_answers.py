@@ -1,7 +1,7 @@
 """Each simulated application has an answer to each query of its rule, and no other."""
 
 from apportion.member.batch import first_look, topic_choice
-from apportion.member.batch.queries import MatchingTopics
+from apportion.member.queries import MatchingTopics
 from apportion.sim.actors import first_look as simulated_look
 from apportion.sim.actors import worker
 from apportion.sim.actors.reader import Reader
@@ -9,9 +9,12 @@ from apportion.sim.streams.process import StreamsProcess
 from apportion.sim.streams.thread import StreamThread
 from tests.member.asked import BATCHES, RECORDS, STREAMS_RECORDS, asked_by
 
+AT_THE_END = {MatchingTopics}
+"""What only consumers ask that read from the end, which the simulator does not play."""
+
 
 def test_a_simulated_reader_answers_exactly_the_queries_of_its_rule() -> None:
-    assert {*Reader.answers} == asked_by(*RECORDS)
+    assert {*Reader.answers} == asked_by(*RECORDS) - AT_THE_END
 
 
 def test_a_simulated_worker_answers_exactly_the_queries_of_its_rule() -> None:
@@ -24,8 +27,8 @@ def test_a_simulated_look_answers_exactly_the_queries_of_its_rule_without_a_patt
 
 
 def test_a_simulated_stream_thread_answers_exactly_the_queries_of_its_rule() -> None:
-    assert {*StreamThread.answers} == asked_by(*STREAMS_RECORDS)
+    assert {*StreamThread.answers} == asked_by(*STREAMS_RECORDS) - AT_THE_END
 
 
 def test_a_simulated_streams_process_answers_exactly_the_queries_of_its_rule() -> None:
-    assert {*StreamsProcess.answers} == asked_by(*STREAMS_RECORDS)
+    assert {*StreamsProcess.answers} == asked_by(*STREAMS_RECORDS) - AT_THE_END

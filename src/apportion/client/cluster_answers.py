@@ -7,8 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apportion.client.cluster import Cluster
-from apportion.member.batch.queries import MatchingTopics
-from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
+from apportion.member.queries import (
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MatchingTopics,
+)
 
 ClusterAnswers = Mapping[type, Callable[[Cluster, str, Any], Any]]
 """How each kind of query is answered: functions of the cluster, the group's id and the query."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from apportion.client.cluster import Cluster
+from apportion.client.cluster_answers import matching_topics
 from apportion.drive.notes import log_note
 from apportion.machine import Note
 from apportion.member.classic.requests import ClassicSettings
@@ -20,6 +21,7 @@ from apportion.member.queries import (
     ExistingTopics,
     FetchCommitted,
     ListOffsets,
+    MatchingTopics,
     MembershipSnapshot,
     ReadMembership,
     ResolveTopicNames,
@@ -94,6 +96,9 @@ ANSWERS: Answers = {
     ReadMembership: lambda driver, _query: driver._membership.snapshot(),
     ExistingTopics: lambda driver, query: driver._membership.cluster.topics(
         query.names, fresh=True, timeout_ms=driver._request_timeout_ms
+    ),
+    MatchingTopics: lambda driver, query: matching_topics(
+        driver._membership.cluster, query.expression
     ),
     ResolveTopicNames: lambda driver, query: driver._membership.cluster.resolve_names(
         query.partitions, driver._request_timeout_ms

@@ -37,7 +37,8 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
 CONSUMER, CLASSIC = "group_protocol='consumer'", "group_protocol='classic'"
 AUTO_OFFSET_RESET = Setting(
-    "Where a partition starts for which the group has no committed offset.",
+    "Where a partition starts for which the group has no committed offset. With latest, one that "
+    "is added while the consumer is subscribed starts at its earliest record.",
     "latest",
     choices=tuple(RESETS),
 )

@@ -48,6 +48,16 @@ class KnownTopics(RuleQuery):
 
 
 @dataclass(frozen=True, slots=True)
+class MatchingTopics(RuleQuery):
+    """Find the topics of the cluster whose whole names the expression of RE2 matches.
+
+    Answer: tuple[str, ...], in order; those that the client may not describe are left out.
+    """
+
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResolveTopicNames(RuleQuery):
     """Look up the topic names of an assignment's ids.
 

@@ -26,16 +26,6 @@ class ReadWriterReport(RuleQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class MatchingTopics(RuleQuery):
-    """Find the topics of the cluster whose whole names the expression of RE2 matches.
-
-    Answer: tuple[str, ...], in order; those that the client may not describe are left out.
-    """
-
-    expression: str
-
-
-@dataclass(frozen=True, slots=True)
 class DeleteOldReports(RuleQuery):
     """Delete writers' reports that no restart needs, as the batch after `previous` is planned.
 

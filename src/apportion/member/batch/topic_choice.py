@@ -7,8 +7,7 @@ its topics end now.
 
 from typing import NamedTuple
 
-from apportion.member.batch.queries import MatchingTopics
-from apportion.member.queries import ExistingTopics
+from apportion.member.queries import ExistingTopics, MatchingTopics
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
 

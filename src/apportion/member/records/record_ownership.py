@@ -43,11 +43,12 @@ from apportion.member.queries import (
 from apportion.member.reactions import is_lost_membership, is_permanent
 from apportion.member.records.fetch_buffer import FetchBuffer
 from apportion.member.records.listener import RebalanceListener
-from apportion.member.records.resets import reset_offsets
+from apportion.member.records.resets import KnownPartitions, reset_offsets
 from apportion.member.records.sink_claims import JoinCheck, fetch_offsets_unless_claimed
 from apportion.member.refused_topics import raise_refusal
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 REVOCATION_COMMIT_TIMEOUT_MS = 5_000
 
@@ -55,8 +56,9 @@ REVOCATION_COMMIT_TIMEOUT_MS = 5_000
 class RecordConsumerSettings(NamedTuple):
     """The settings of one consumer.
 
-    reset: the timestamp at which a partition without a committed offset starts, EARLIEST or LATEST;
-    None (auto.offset.reset=none) refuses to start. auto_commit_ms: the interval of automatic
+    reset: the timestamp at which a partition without a committed offset starts, EARLIEST or LATEST
+    (which a new partition does not: `KnownPartitions`); None (auto.offset.reset=none) refuses to
+    start. auto_commit_ms: the interval of automatic
     commits, None without. request_timeout_ms: of one request in a poll, and the longest wait for
     records.
     """
@@ -92,6 +94,7 @@ class RecordOwnership:
         self._committed_at_ms = 0
         self._listener = RebalanceListener()
         self._join_check = JoinCheck(settings.group_id)
+        self._known_partitions = KnownPartitions()
 
     @property
     def positions(self) -> Mapping[TopicIdPartition, int]:
@@ -146,7 +149,19 @@ class RecordOwnership:
 
         The member joins only after `found`: see `JoinCheck`.
         """
-        return (yield from self._join_check.run(found, self.topics))
+        event = yield from self._join_check.run(found, self.topics)
+        if event is found:
+            try:
+                yield from self._look_at_topics()
+            except (Refused, Unanswerable) as error:
+                if not is_permanent(error):
+                    return Unanswered(found.request_id, str(error))
+        return event
+
+    def _look_at_topics(self) -> Rule[None]:
+        """Note which partitions the subscribed topics have, where a later one starts elsewhere."""
+        if self.settings.reset == LATEST:
+            yield from self._known_partitions.look(self.topics, self.expression)
 
     def close(self) -> Rule[None]:
         """Give up all partitions, with a commit if that is automatic, before the member leaves.
@@ -287,6 +302,7 @@ class RecordOwnership:
         """Own what the member's target says; return False if that is so already."""
         has_target = view.target is not None and not view.target == view.owned == self.adopted
         if has_target:
+            yield from self._look_at_topics()  # unless the join did: `subscribe` may come later
             yield from self._adopt_target(view)
         # Also those whose committed offsets could not be fetched by an earlier poll.
         added = tuple(each for each in self._owned if each not in self.positions)
@@ -321,17 +337,25 @@ class RecordOwnership:
         # Without those whose topic was deleted: the group takes them back soon.
         existing = tuple(each for each in added if each in stored)
         without = [each for each in existing if stored[each].offset is None]
+        new = [each for each in without if self._is_read_from_its_start(each)]
         starts = {each: offset for each in existing if (offset := stored[each].offset) is not None}
         # The group has these offsets: the next automatic commit leaves them out.
         self.committed |= starts
         resets = yield from reset_offsets(
-            self.settings.reset, without, "the group has no committed offset for it"
+            self.settings.reset,
+            [each for each in without if each not in new],
+            "the group has no committed offset for it",
         )
-        self.buffer.positions.update(starts | resets)
+        beginnings = yield from reset_offsets(EARLIEST, new, "it is new")
+        self.buffer.positions.update(starts | resets | beginnings)
         self.changes += 1
         # After the positions are set, so that the listener can read them.
         if existing:
             yield from self._listener.call("on_assigned", existing)
+
+    def _is_read_from_its_start(self, partition: TopicIdPartition) -> bool:
+        """Return whether a partition without a committed offset is read from its first record."""
+        return self.settings.reset == LATEST and self._known_partitions.is_new(partition)
 
     def _revoke_partitions(self, revoked: tuple[TopicIdPartition, ...]) -> Rule[None]:
         """Commit if that is automatic, call `on_revoked`, and drop these partitions."""

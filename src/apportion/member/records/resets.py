@@ -4,9 +4,40 @@ from collections.abc import Sequence
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.queries import ListOffsets
+from apportion.member.queries import KnownTopics, ListOffsets, MatchingTopics
 from apportion.rules import Rule
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicId, TopicIdPartition, Topics
+
+
+class KnownPartitions:
+    """The partitions that the topics of one consumer had when it first looked at each topic.
+
+    A partition that appears later is new: everything in it was written while the consumer was
+    subscribed, and `latest` would lose what came before the group has assigned it.
+    """
+
+    def __init__(self) -> None:
+        """Know no topic yet."""
+        self._counts: dict[TopicId, int] = {}
+        self._subscription: tuple[tuple[str, ...], str] | None = None
+
+    def look(self, names: tuple[str, ...], expression: str) -> Rule[None]:
+        """Look at the topics of a subscription, unless it was the last one that was looked at.
+
+        expression: of RE2; "" for none.
+        """
+        if (names, expression) == self._subscription:
+            return
+        matching: tuple[str, ...] = (yield MatchingTopics(expression)) if expression else ()
+        topics: Topics = yield KnownTopics((*names, *matching))
+        for topic in topics:
+            self._counts.setdefault(topic.id, topic.partitions)
+        self._subscription = names, expression
+
+    def is_new(self, partition: TopicIdPartition) -> bool:
+        """Return whether the partition appeared after its topic was first looked at."""
+        has_looked = self._subscription is not None
+        return has_looked and partition.partition >= self._counts.get(partition.topic_id, 0)
 
 
 def reset_offsets(

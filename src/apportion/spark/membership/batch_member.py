@@ -12,7 +12,6 @@ import logging
 from typing import ClassVar
 from uuid import uuid4
 
-from apportion.client.cluster_answers import matching_topics
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
 from apportion.client.members import new_member
@@ -26,7 +25,6 @@ from apportion.member.batch.queries import (
     DeleteOldReports,
     EndMembership,
     GroupSetting,
-    MatchingTopics,
     ReadWriterReport,
     StartMembership,
 )
@@ -329,7 +327,6 @@ class BatchMember(RuleDriver):
         GroupSetting: lambda member, query: member.cluster.group_setting(
             member.options.group, query.name
         ),
-        MatchingTopics: lambda member, query: matching_topics(member.cluster, query.expression),
         BrokerSetting: lambda member, query: member.cluster.broker_setting(query.name),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS
