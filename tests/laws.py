@@ -13,7 +13,7 @@ SOURCE = ROOT / "src" / "apportion"
 # From floor 0 up: the rooms (packages or modules right under apportion). Imports only go down;
 # rooms of one floor never meet.
 STOREYS = [
-    "errors topics machine deadlines readable locations settings exports lazy_imports",
+    "errors topics log_bounds machine deadlines readable locations settings exports lazy_imports",
     "wire assign rules",
     "streams columns security",
     "coord member store",

@@ -77,6 +77,7 @@ UPGRADING: Sequence[Member] = (
 GROUPS: Mapping[str, Sequence[Member]] = {
     "upgrading": UPGRADING,
     "upgrading-unread": UPGRADING,
+    "upgrading-lost": UPGRADING,
     "warming-up": (
         (
             "one",

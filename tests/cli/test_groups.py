@@ -11,8 +11,10 @@ from apportion.assign.by_name import ClusterTopics, Given, Subscription, by_topi
 from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
 from tests.cli.members import join
 from tests.cli.terminal import on_terminal
+from tests.client import changes
 
 
 def run(cluster: Cluster, *arguments: str) -> list[str]:
@@ -106,3 +108,20 @@ def test_partitions_that_an_assignor_gives_to_nobody_are_listed_and_counted() ->
     ]
     assert watched.stdout.endswith(words + "\n")
     assert "without an owner: t 1-2" in screen
+
+
+def test_a_group_with_an_offset_out_of_range_is_warned_of_by_the_doctor() -> None:
+    with EmbeddedBroker() as broker, closing(Cluster(broker.bootstrap)) as cluster:
+        changes.commit(cluster, "lost", {partitions_of(cluster.create_topic("t", 1))[0]: 50})
+        at = f"--bootstrap {broker.bootstrap}"
+        command = ["doctor", *at.split(), "--group", "lost", "--json"]
+        findings = json.loads(CliRunner().invoke(app, command).stdout)["checks"]
+    assert [each for each in findings if each["check"] == "group lost"] == [
+        {
+            "check": "group lost",
+            "result": "warning",
+            "found": "classic, Empty, 0 members, lag unknown, 1 offset out of range",
+            "remedy": "a query ends there, or steps over what is gone with failOnDataLoss=false: "
+            f"`apportion groups describe lost {at}` shows where",
+        }
+    ]

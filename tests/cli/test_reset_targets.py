@@ -6,9 +6,10 @@ import pytest
 
 from apportion.cli.failures import Impossible, WrongArguments
 from apportion.cli.groups.reset_targets import PartitionLog, TargetOptions
+from apportion.log_bounds import LogBounds
 
 NOW_MS = 1_000_000_000_000
-LOG = PartitionLog(earliest=10, latest=100, committed=50, at_time=70)
+LOG = PartitionLog(LogBounds(10, 100), committed=50, at_time=70)
 
 
 def ms(*moment: int) -> int:

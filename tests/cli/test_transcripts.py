@@ -10,6 +10,7 @@ A line is a step, and what it shows stands behind `>`; a line with "#" is a rema
 - `fake NAME [...]`: a broker of `fake_brokers.py`
 - `topic t 2 [NAME=VALUE...]`: a topic with that many partitions
 - `records t-0 3 [FIRST_MS]`: that many records, a minute apart
+- `trim t-0 3`: the records below that offset are deleted
 - `commit g t-0=5 [sink=/a]`: the group has that offset, of that sink
 - `stored g`: offsets and metadata of the group
 - `m joins g [t,u] [rack_id=north]` / `m leaves g`: a member of the consumer protocol

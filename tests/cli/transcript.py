@@ -125,6 +125,7 @@ class Transcript:
             "fake": self._fake,
             "topic": self._topic,
             "records": self._records,
+            "trim": self._trim,
             "commit": self._commit,
             "stored": self._stored,
             "joins": self._joins,
@@ -176,6 +177,10 @@ class Transcript:
             time_ms = int(first_ms) + number * MINUTE_MS
             batch = encode_batch([(None, b"a", ())], timestamp_ms=time_ms)
             self.cluster.produce(self._partition(partition), batch)
+
+    def _trim(self, partition: str, offset: str) -> None:
+        """The log begins at that offset."""
+        changes.delete_records(self.cluster, self._partition(partition), int(offset))
 
     def _commit(self, group: str, *offsets: str) -> None:
         """Offsets as `t-0=5`; `sink=/a` for each sink that has them."""

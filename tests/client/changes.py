@@ -11,6 +11,11 @@ from apportion.member.cluster_queries.topic_changes import CreatePartitionsQuery
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.rules import Rule
 from apportion.topics import Topic, TopicIdPartition
+from apportion.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 
 
 def commit(
@@ -31,6 +36,14 @@ def committed_as(
     """Fetch the committed offset of each partition as the member of a session."""
     request = FetchCommitted(tuple(partitions), session.status().incarnation)
     return {partition: each.offset for partition, each in session.request_offsets(request).items()}
+
+
+def delete_records(cluster: Cluster, partition: TopicIdPartition, offset: int) -> None:
+    """Delete the records below an offset, at which the partition's log begins then."""
+    partitions = (DeleteRecordsPartition(partition_index=partition.partition, offset=offset),)
+    topics = (DeleteRecordsTopic(name=partition.topic, partitions=partitions),)
+    request = DeleteRecordsRequest(topics=topics, timeout_ms=cluster.timeout_ms)
+    cluster.call(request, node=cluster.leader(partition).node_id)
 
 
 def grow_topic(cluster: Cluster, name: str, partitions: int) -> Topic:

@@ -9,7 +9,11 @@ from apportion.client.group_positions import (
     GroupPosition,
     all_group_positions,
     group_positions,
+    positions_in,
+    read_logs,
 )
+from apportion.log_bounds import LogBounds, OutOfRange
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import Topic, TopicPartition, partitions_of
 from apportion.wire.batch import encode_batch
@@ -19,15 +23,19 @@ from tests.client import changes
 @pytest.mark.parametrize(
     ("position", "lag", "unread"),
     [
-        (GroupPosition(3, 10), 7, 7),
-        (GroupPosition(10, 10), 0, 0),
-        # A log that was truncated may end below the committed offset.
-        (GroupPosition(12, 10), 0, 0),
-        (GroupPosition(None, 0), None, 0),
-        (GroupPosition(None, 10), None, None),
+        (GroupPosition(3, LogBounds(0, 10)), 7, 7),
+        (GroupPosition(10, LogBounds(0, 10)), 0, 0),
+        # Of a reader of uncommitted records, beyond the last stable offset.
+        (GroupPosition(12, LogBounds(0, 10)), 0, 0),
+        (GroupPosition(12, LogBounds(0, 10), "", OutOfRange.AFTER_END), None, None),
+        (GroupPosition(2, LogBounds(10, 10), "", OutOfRange.BEFORE_START), None, None),
+        (GroupPosition(50, LogBounds(0, 0), "", OutOfRange.AFTER_END), None, None),
+        (GroupPosition(None, LogBounds(0, 0)), None, 0),
+        (GroupPosition(None, LogBounds(10, 10)), None, 0),
+        (GroupPosition(None, LogBounds(0, 10)), None, None),
     ],
 )
-def test_only_a_committed_offset_has_a_lag_and_an_empty_log_has_nothing_unread(
+def test_a_committed_offset_in_its_log_has_a_lag_and_an_empty_log_has_nothing_unread(
     position: GroupPosition, lag: int | None, unread: int | None
 ) -> None:
     assert (position.lag, position.unread) == (lag, unread)
@@ -57,8 +65,8 @@ def test_each_partition_has_its_committed_offset_and_its_end(
 ) -> None:
     requested = [partition.topic_partition for partition in partitions_of(topic)]
     assert group_positions(cluster, "g", requested) == {
-        requested[0]: GroupPosition(1, 2, metadata="of the commit"),
-        requested[1]: GroupPosition(None, 2),
+        requested[0]: GroupPosition(1, LogBounds(0, 2), metadata="of the commit"),
+        requested[1]: GroupPosition(None, LogBounds(0, 2)),
     }
 
 
@@ -67,8 +75,8 @@ def test_all_positions_are_those_with_a_commit_and_the_owned_ones(
 ) -> None:
     first, second = (partition.topic_partition for partition in partitions_of(topic))
     assert all_group_positions(cluster, "g", [TopicPartition("no-such-topic", 0), second]) == {
-        first: GroupPosition(1, 2, metadata="of the commit"),
-        second: GroupPosition(None, 2),
+        first: GroupPosition(1, LogBounds(0, 2), metadata="of the commit"),
+        second: GroupPosition(None, LogBounds(0, 2)),
     }
     assert [*all_group_positions(cluster, "g")] == [first]
     assert all_group_positions(cluster, "no-such-group") == {}
@@ -79,3 +87,29 @@ def test_partitions_that_do_not_exist_are_left_out(cluster: Cluster, topic: Topi
     first = TopicPartition(topic.name, 0)
     assert [*group_positions(cluster, "g", [beyond, first, missing])] == [first]
     assert group_positions(cluster, "g", [beyond, missing]) == {}
+
+
+def test_an_offset_outside_of_its_log_is_out_of_range_and_has_no_lag(cluster: Cluster) -> None:
+    low, high = partitions_of(cluster.create_topic("lost", 2))
+    records: list[tuple[None, bytes, tuple[()]]] = [(None, b"a", ())] * 10
+    for partition in (low, high):
+        cluster.produce(partition, encode_batch(records, timestamp_ms=1))
+    changes.commit(cluster, "lost", {low: 2, high: 50})
+    changes.delete_records(cluster, low, 7)
+    assert all_group_positions(cluster, "lost") == {
+        low.topic_partition: GroupPosition(2, LogBounds(7, 10), "", OutOfRange.BEFORE_START),
+        high.topic_partition: GroupPosition(50, LogBounds(0, 10), "", OutOfRange.AFTER_END),
+    }
+
+
+def test_an_offset_that_moves_on_between_two_looks_is_not_out_of_range(cluster: Cluster) -> None:
+    (partition,) = partitions_of(cluster.create_topic("moves", 1))
+    records: list[tuple[None, bytes, tuple[()]]] = [(None, b"a", ())] * 10
+    cluster.produce(partition, encode_batch(records, timestamp_ms=1))
+    changes.delete_records(cluster, partition, 7)
+    name = partition.topic_partition
+    before, after = {name: OffsetAndMetadata(2)}, {name: OffsetAndMetadata(8)}
+    logs = read_logs(cluster, [name])
+    assert positions_in(cluster, logs, before, lambda: after) == {
+        name: GroupPosition(8, LogBounds(7, 10))
+    }

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apportion.log_bounds import LogBounds
 from apportion.member.batch.plan import (
     BatchPlan,
     Gap,
-    LogBounds,
     PlanInput,
     ReadLimits,
     StartingOffsets,

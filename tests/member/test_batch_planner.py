@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.log_bounds import LogBounds
 from apportion.machine import Note
 from apportion.member.batch.membership import (
     BatchOwnership,
@@ -85,10 +86,10 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
         ListOffsets((P0, P1), LATEST),
         CommitOffsets({P0: 0, P1: 4}, 1, CLAIM),
     ]
-    assert (planner.ownership, planner.planned_incarnation, planner.ends) == (
+    assert (planner.ownership, planner.planned_incarnation, planner.logs) == (
         BatchOwnership(1, {P0: None, P1: None}),
         1,
-        {P0: 10, P1: 10},
+        {P0: LogBounds(0, 10), P1: LogBounds(4, 10)},
     )
 
 

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from apportion.client.cluster import Cluster
+from apportion.log_bounds import LogBounds
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.spark.membership.batch_member import BatchMember
@@ -67,7 +68,7 @@ def test_an_assigned_partition_is_read_and_committed_without_a_member(
     assert dict(span.ranges) == {first: (0, 4)}
     assert reading.next_span(span, None) is span
     assert reading.source_report() == SourceReport(
-        topic, None, {first.topic_partition: LogPosition(4, 4)}
+        topic, None, {first.topic_partition: LogPosition(4, LogBounds(0, 4))}
     )
     assert clients.committed(topic, partitions) == {first: 4, second: None}
     assert (

@@ -26,11 +26,6 @@ from apportion.spark.options.stream import SourceOptions
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from tests.client import changes
 from tests.spark.micro_batches import ARROW, Frame, every, stored
 
@@ -77,12 +72,7 @@ class Query:
 
     def trim(self, topic_partition: TopicIdPartition, offset: int) -> None:
         """The log begins at that offset."""
-        partition = DeleteRecordsPartition(partition_index=topic_partition.partition, offset=offset)
-        request = DeleteRecordsRequest(
-            topics=(DeleteRecordsTopic(name=topic_partition.topic, partitions=(partition,)),),
-            timeout_ms=5_000,
-        )
-        self.cluster.call(request, node=self.cluster.leader(topic_partition).node_id)
+        changes.delete_records(self.cluster, topic_partition, offset)
 
     def commits(self, partition: TopicIdPartition, offset: int, metadata: str = FOREIGN) -> None:
         """A foreign client commits, while the query does not run."""

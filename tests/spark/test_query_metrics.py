@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 import apportion.spark.monitoring.prometheus_listener
+from apportion.log_bounds import LogBounds
 from apportion.machine import Instant
 from apportion.member.batch.span import Span
 from apportion.server.metric_families import prometheus_text, series_name
@@ -45,10 +46,14 @@ def span(ranges: dict[int, tuple[int, int]], question_number: int = 0) -> Span:
 
 
 def report(positions: dict[int, tuple[int, int]], epoch: int = 1) -> SourceReport:
+    """Of logs that begin at 0. positions: the next offset and the end of the log of each."""
     return SourceReport(
         "etl",
         ReportedMember("member-1", epoch, 300_000),
-        {TopicPartition("flights", each): LogPosition(*positions[each]) for each in positions},
+        {
+            TopicPartition("flights", each): LogPosition(offset, LogBounds(0, end))
+            for each, (offset, end) in positions.items()
+        },
     )
 
 
@@ -130,7 +135,9 @@ def test_a_query_has_series_from_its_first_batch_until_it_ends(
         ("apportion_spark_latest_offset", "etl-query", "0", "flights", "0"): 8,
         ("apportion_spark_latest_offset", "etl-query", "0", "flights", "1"): 9,
         ("apportion_spark_lag", "etl-query", "0", "flights", "0"): 3,
+        ("apportion_spark_out_of_range", "etl-query", "0", "flights", "0"): 0,
         ("apportion_spark_lag", "etl-query", "0", "flights", "1"): 0,
+        ("apportion_spark_out_of_range", "etl-query", "0", "flights", "1"): 0,
     }
     listener.onQueryTerminated(ended(1))
     assert series(listener.text()) == {}
@@ -180,6 +187,24 @@ def test_a_source_without_a_membership_has_its_lag_and_no_member(
         ("apportion_spark_committed_offset", "etl-query", "0", "flights", "0"): 5,
         ("apportion_spark_latest_offset", "etl-query", "0", "flights", "0"): 8,
         ("apportion_spark_lag", "etl-query", "0", "flights", "0"): 3,
+        ("apportion_spark_out_of_range", "etl-query", "0", "flights", "0"): 0,
+    }
+
+
+def test_a_partition_out_of_range_is_told_from_one_without_lag(
+    listener: PrometheusListener,
+) -> None:
+    lost = report({0: (50, 10), 1: (9, 9)})
+    listener.onQueryProgress(progress(1, source(span({0: (40, 50), 1: (2, 9)}), lost)))
+    values = series(listener.text())
+    assert {key: value for key, value in values.items() if key[-2:-1] == ("flights",)} == {
+        ("apportion_spark_committed_offset", "etl-query", "0", "flights", "0"): 50,
+        ("apportion_spark_committed_offset", "etl-query", "0", "flights", "1"): 9,
+        ("apportion_spark_latest_offset", "etl-query", "0", "flights", "0"): 10,
+        ("apportion_spark_latest_offset", "etl-query", "0", "flights", "1"): 9,
+        ("apportion_spark_lag", "etl-query", "0", "flights", "1"): 0,
+        ("apportion_spark_out_of_range", "etl-query", "0", "flights", "0"): 1,
+        ("apportion_spark_out_of_range", "etl-query", "0", "flights", "1"): 0,
     }
 
 
@@ -241,7 +266,7 @@ def test_nothing_is_kept_of_runs_whose_end_was_not_told(listener: PrometheusList
     for number in range(100):
         listener.onQueryProgress(progress(number, first))
     values = series(listener.text())
-    assert len(values) == 11
+    assert len(values) == 12
     # The run that is the query's now counts anew, and the end of an earlier one is not its own.
     assert values["apportion_spark_batches_total", "etl-query"] == 1
     listener.onQueryTerminated(ended(98))

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from apportion.cli.groups.report import out_of_range_note
 from apportion.cli.lines import print_sentence, row_console
 from apportion.readable import readable
 from apportion.streams.describe.group import StandbyKind
@@ -222,7 +223,13 @@ def _lag(process: dict[str, Any]) -> str:
     """Return the lag of a Streams process, and of each task that lags, as text."""
     behind = [f"{each['task']} {each['lag']}" for each in process["active"] if each["lag"]]
     unknown = [each["task"] for each in process["active"] if each["lag"] is None]
-    parts = [*behind, *([f"not known of {' '.join(unknown)}"] if unknown else [])]
+    lost = (
+        f"{row['topic']}-{row['partition']} {note}"
+        for each in process["active"]
+        for row in each["partitions"]
+        if (note := out_of_range_note(row))
+    )
+    parts = [*behind, *([f"not known of {' '.join(unknown)}"] if unknown else []), *lost]
     total = "not known" if process["lag"] is None else str(process["lag"])
     return f"{total} ({', '.join(parts)})" if parts else total
 

@@ -17,6 +17,7 @@ from apportion.member.fetches import fetch_records
 from apportion.member.partition_leaders import ask_leaders, list_offsets
 from apportion.rules import Rule, rule_script, run_rule
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import LATEST
 
 
 class PartitionLogs(NetworkClient):
@@ -37,6 +38,12 @@ class PartitionLogs(NetworkClient):
         """
         rule = list_offsets(self.metadata, partitions, timestamp)
         return self.run(rule, timeout_ms=timeout_ms)
+
+    def high_watermarks(
+        self, partitions: Iterable[TopicIdPartition]
+    ) -> dict[TopicIdPartition, int]:
+        """Return the end of each partition's log, with the records of open transactions."""
+        return self.run(list_offsets(self.metadata, partitions, LATEST, read_uncommitted=True))
 
     # Fetch
 

@@ -112,12 +112,17 @@ def ask_leaders(
 
 
 def list_offsets(
-    cache: MetadataCache, partitions: Iterable[TopicIdPartition], timestamp: int
+    cache: MetadataCache,
+    partitions: Iterable[TopicIdPartition],
+    timestamp: int,
+    *,
+    read_uncommitted: bool = False,
 ) -> Rule[dict[TopicIdPartition, int]]:
-    """Return the offset of each partition at `timestamp`: EARLIEST, LATEST or a time in ms."""
+    """Return the offset of each partition at `timestamp`, as of a `ListOffsetsQuery`."""
 
     def query_of(leaders: Leaders) -> ListOffsetsQuery:
-        return ListOffsetsQuery(timestamp, {each: leader.epoch for each, leader in leaders.items()})
+        epochs = {each: leader.epoch for each, leader in leaders.items()}
+        return ListOffsetsQuery(timestamp, epochs, read_uncommitted)
 
     return (yield from ask_leaders(cache, partitions, query_of))
 

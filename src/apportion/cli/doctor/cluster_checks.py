@@ -3,6 +3,7 @@
 Nothing is changed: no member joins, and no offset is committed.
 """
 
+import shlex
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -156,6 +157,14 @@ def _group(cluster: Cluster, group: str, check: str, at: str) -> Finding:
             found,
             'a query joins it with .option("kafka.group.protocol", "classic"); without that, it '
             "migrates the group to KIP-848 if the brokers' group.consumer.migration.policy allows",
+        )
+    lost = report["out_of_range"]
+    if lost:
+        return warning(
+            check,
+            f"{found}, {lost} offset{'' if lost == 1 else 's'} out of range",
+            "a query ends there, or steps over what is gone with failOnDataLoss=false: `apportion "
+            f"groups describe {shlex.quote(group)} {at}` shows where",
         )
     return ok(check, found)
 

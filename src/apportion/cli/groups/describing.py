@@ -10,11 +10,13 @@ from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.altering import read_group_settings
 from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
 from apportion.cli.groups.report import (
+    OUT_OF_RANGE,
     REBALANCING_STATES,
+    out_of_range,
+    out_of_range_note,
     read_group,
     read_members,
-    total_lag,
-    unread,
+    totals,
     without_owner,
 )
 from apportion.cli.groups.views import GroupForm, GroupView, Sort
@@ -42,6 +44,7 @@ OFFSET_COLUMNS = (
     Column("OWNER", Kind.NAME),
     Column("CLIENT", Kind.NAME, is_optional=True),
     Column("HOST", is_optional=True),
+    Column("NOTE", Kind.LIST),
 )
 STATE_COLUMNS = (
     Column("GROUP", Kind.NAME),
@@ -51,6 +54,7 @@ STATE_COLUMNS = (
     Column("ASSIGNOR"),
     Column("MEMBERS", Kind.NUMBER),
     Column("LAG", Kind.NUMBER),
+    OUT_OF_RANGE,
 )
 ASSIGNMENT_EPOCH = Column("ASSIGNMENT-EPOCH", Kind.NUMBER)
 
@@ -111,7 +115,7 @@ def show_offsets(asked: Asked, group_id: str, choice: PartitionChoice, sort: Sor
     def read(cluster: Cluster) -> Report:
         group = read_group(cluster, group_id, asked.at)
         rows = sorted(chosen_rows(group, choice, asked.at), key=SORTS[sort])
-        return group | {"lag": total_lag(map(unread, rows)), "offsets": rows}
+        return group | {**totals(rows), "offsets": rows}
 
     return print_report(asked, read, lambda group: _advise(_print_offsets(group, idle=False)))
 
@@ -122,8 +126,13 @@ def _by_topic(row: Report) -> tuple[Any, ...]:
 
 SORTS: dict[Sort, Callable[[Report], tuple[Any, ...]]] = {
     Sort.TOPIC: _by_topic,
-    # the largest first, and what is not known last
-    Sort.LAG: lambda row: (row["lag"] is None, -(row["lag"] or 0), *_by_topic(row)),
+    # first what is out of range, then the largest, and last what is not known
+    Sort.LAG: lambda row: (
+        row["out_of_range"] is None,
+        row["lag"] is None,
+        -(row["lag"] or 0),
+        *_by_topic(row),
+    ),
     Sort.OWNER: lambda row: (row["owner"] is None, row["owner"] or "", *_by_topic(row)),
 }
 
@@ -182,14 +191,21 @@ def title(group: Report, is_verbose: bool = False) -> str:
 
 
 def lag_words(rows: Iterable[Report]) -> list[str]:
-    """Return the total lag of these rows in words; [] if there are none."""
-    lags = [row["lag"] for row in rows]
-    unknown = lags.count(None)
-    known = sum(lag for lag in lags if lag is not None)
-    words = [f"total lag {known}"] if unknown < len(lags) else []
-    if unknown:
-        words.append(f"{unknown} partition{'' if unknown == 1 else 's'} without a committed offset")
-    return words
+    """Return the total lag of these rows in words, and how many have none; [] without rows."""
+    every = list(rows)
+    known = [row["lag"] for row in every if row["lag"] is not None]
+    counts = {
+        "without a committed offset": sum(row["committed"] is None for row in every),
+        "with an offset out of range": out_of_range(every),
+    }
+    return [
+        *([f"total lag {sum(known)}"] if known else []),
+        *(
+            f"{count} partition{'' if count == 1 else 's'} {what}"
+            for what, count in counts.items()
+            if count
+        ),
+    ]
 
 
 def owner_words(group: Report) -> list[str]:
@@ -201,7 +217,10 @@ def owner_words(group: Report) -> list[str]:
 def _print_states(groups: list[Report], is_verbose: bool) -> bool:
     """Print a row for each group; return whether everything was shown."""
     columns = [*STATE_COLUMNS]
-    names = ["group", "type", "state", "epoch", "assignor", "count", "lag"]
+    names = ["group", "type", "state", "epoch", "assignor", "count", "lag", "out_of_range"]
+    if not any(group["out_of_range"] for group in groups):
+        columns.pop()
+        names.pop()
     if is_verbose:
         columns.insert(names.index("assignor"), ASSIGNMENT_EPOCH)
         names.insert(names.index("assignor"), "assignment_epoch")
@@ -226,13 +245,15 @@ def _print_offsets(group: Report, idle: bool = True) -> bool:
         [
             *(row[each] for each in ("topic", "partition", "committed", "end", "lag")),
             *_owner_cells(by_id.get(row["owner"])),
+            out_of_range_note(row),
         ]
         for row in rows
     ]
     if idle:
         without = (member for member in members if not any(member["owns"].values()))
-        cells += [[None] * 5 + _owner_cells(member) for member in without]
-    return print_table(OFFSET_COLUMNS, cells)
+        cells += [[None] * 5 + [*_owner_cells(member), ""] for member in without]
+    columns = OFFSET_COLUMNS if out_of_range(rows) else OFFSET_COLUMNS[:-1]
+    return print_table(columns, [row[: len(columns)] for row in cells])
 
 
 def _owner_cells(member: Report | None) -> list[object]:

@@ -1,23 +1,22 @@
 """`apportion groups list`: each group with its type and state, its members and its lag.
 
-Costs two requests for each group, and one ListOffsets for the partitions of all of them.
+Costs two requests for each group, and two ListOffsets for the partitions of all of them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import print_report
 from apportion.cli.groups.filters import parse_filter
-from apportion.cli.groups.report import listed_group, total_lag
+from apportion.cli.groups.report import OUT_OF_RANGE, listed_group, place, totals
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
-from apportion.client.group_positions import GroupPosition, positions_of
+from apportion.client.group_positions import CommittedOffsets, Logs, positions_in, read_logs
 from apportion.errors import Refused
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery, DescribeGroupsQuery
-from apportion.member.cluster_queries.offsets import AllOffsetsQuery, OffsetAndMetadata
-from apportion.topics import TopicPartition
+from apportion.member.cluster_queries.offsets import AllOffsetsQuery
 from apportion.wire.messages.list_groups import ListedGroup
 
 COLUMNS = (
@@ -26,6 +25,7 @@ COLUMNS = (
     Column("STATE"),
     Column("MEMBERS", Kind.NUMBER),
     Column("LAG", Kind.NUMBER),
+    OUT_OF_RANGE,
 )
 
 
@@ -43,28 +43,23 @@ def _show(groups: list[Report]) -> None:
     if not groups:
         print_sentence(row_console(), "There are no groups.")
         return
-    print_table(COLUMNS, [list(group.values()) for group in groups])
+    columns = COLUMNS if any(group["out_of_range"] for group in groups) else COLUMNS[:-1]
+    print_table(columns, [list(group.values())[: len(columns)] for group in groups])
 
 
 def _rows(cluster: Cluster, groups: list[ListedGroup]) -> list[Report]:
     """Return a row of the report for each of the groups."""
     offsets = {group.group_id: _committed(cluster, group.group_id) for group in groups}
-    positions = _positions(cluster, offsets)
+    logs = _logs_or_none(cluster, offsets.values())
     return [
         listed_group(group)
-        | {
-            "members": _members_or_none(cluster, group),
-            "lag": total_lag(
-                position._replace(committed=committed.offset).unread
-                for each, committed in offsets[group.group_id].items()
-                if (position := positions.get(each)) is not None
-            ),
-        }
+        | {"members": _members_or_none(cluster, group)}
+        | _totals(cluster, group.group_id, offsets[group.group_id], logs)
         for group in groups
     ]
 
 
-def _committed(cluster: Cluster, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
+def _committed(cluster: Cluster, group_id: str) -> CommittedOffsets:
     """Return the group's committed offsets; none if it is gone, or may not be read."""
     try:
         return cluster.ask_coordinator(AllOffsetsQuery(group_id))
@@ -72,16 +67,24 @@ def _committed(cluster: Cluster, group_id: str) -> Mapping[TopicPartition, Offse
         return {}
 
 
-def _positions(
-    cluster: Cluster, offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
-) -> Mapping[TopicPartition, GroupPosition]:
-    """Return the ends of every partition in which some group has an offset."""
-    partitions = dict.fromkeys(each for committed in offsets.values() for each in committed)
+def _logs_or_none(cluster: Cluster, offsets: Iterable[CommittedOffsets]) -> Logs | None:
+    """Return the log of every partition in which some group has an offset."""
     try:
-        return positions_of(cluster, partitions)
+        return read_logs(cluster, (each for committed in offsets for each in committed))
     # The list is right without the lags.
     except (Refused, Disconnected):
-        return {}
+        return None
+
+
+def _totals(
+    cluster: Cluster, group_id: str, committed: CommittedOffsets, logs: Logs | None
+) -> Report:
+    """Return the group's total lag, and how many of its offsets are out of range."""
+    if logs is None:
+        return {"lag": None, "out_of_range": None}
+    read = logs.of(committed)
+    found = positions_in(cluster, read, committed, lambda: _committed(cluster, group_id))
+    return totals(map(place, found.values()))
 
 
 def _members_or_none(cluster: Cluster, group: ListedGroup) -> int | None:

@@ -9,9 +9,11 @@ from typing import Any
 
 from apportion.cli.asked import Report
 from apportion.cli.failures import GroupHasMembers, NoSuchGroup
+from apportion.cli.tables import Column, Kind
 from apportion.client.cluster import Cluster
-from apportion.client.group_positions import all_group_positions
+from apportion.client.group_positions import GroupPosition, all_group_positions
 from apportion.errors import DecodeError, Refused
+from apportion.log_bounds import OutOfRange
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.group_claims import sinks_of
@@ -33,6 +35,8 @@ from apportion.wire.records.consumer_serde import decode
 EMPTY_STATES = (GroupState.EMPTY, GroupState.DEAD)
 REBALANCING_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 """The states in which a classic group has no assignment."""
+OUT_OF_RANGE = Column("OUT-OF-RANGE", Kind.NUMBER)
+"""How many of a group's offsets are outside of their logs: a column where some group has any."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 """The setting of a group by which its members' sessions end."""
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
@@ -181,15 +185,13 @@ def _offsets(cluster: Cluster, group_id: str, members: list[Report]) -> Report:
         {
             "topic": partition.topic,
             "partition": partition.partition,
-            "committed": position.committed,
-            "end": position.end,
-            "lag": position.lag,
+            **place(position),
             "owner": owners.get(partition),
         }
         for partition, position in positions.items()
     ]
     sinks = {name for each in positions.values() for name in sinks_of(each.metadata) or ()}
-    return {"sinks": sorted(sinks), "lag": total_lag(map(unread, rows)), "offsets": rows}
+    return {"sinks": sorted(sinks), **totals(rows), "offsets": rows}
 
 
 def _owners(members: Iterable[Report]) -> Iterator[tuple[TopicPartition, str]]:
@@ -238,13 +240,44 @@ def without_owner(group: Report) -> list[Report]:
     return [row for row in group.get("offsets", ()) if row["owner"] is None]
 
 
-def unread(row: Report) -> int | None:
-    """Return how much of a row's partition is ahead of the group; None where that is not known.
+def place(position: GroupPosition | None) -> Report:
+    """Return the part of a partition's row that says where the group is in its log, if known."""
+    return {
+        "committed": position and position.committed,
+        "start": position and position.log.start,
+        "end": position and position.log.end,
+        "lag": position and position.lag,
+        "out_of_range": position and position.out_of_range and position.out_of_range.value,
+    }
 
-    An empty log has nothing unread, with or without a committed offset.
-    """
-    lag: int | None = row["lag"] if row["end"] else 0
-    return lag
+
+NOTES = {
+    OutOfRange.BEFORE_START: "out of range: the log begins at {start}",
+    OutOfRange.AFTER_END: "out of range: the log ends at {end}",
+}
+
+
+def out_of_range_note(row: Report) -> str:
+    """Return what is to be said of a committed offset that is not in the log; "" if it is."""
+    side = row["out_of_range"]
+    return "" if side is None else NOTES[OutOfRange(side)].format(**row)
+
+
+def totals(rows: Iterable[Report]) -> Report:
+    """Return the total lag of the rows of a group, and how many of its offsets are out of range."""
+    every = list(rows)
+    return {"lag": total_lag(map(_unread, every)), "out_of_range": out_of_range(every)}
+
+
+def out_of_range(rows: Iterable[Report]) -> int:
+    """Return how many rows have an offset outside of the partition's log."""
+    return sum(row["out_of_range"] is not None for row in rows)
+
+
+def _unread(row: Report) -> int | None:
+    """Return how much of a row's partition is ahead of the group, as `GroupPosition.unread`."""
+    lag: int | None = row["lag"]
+    return 0 if row["committed"] is None and row["start"] == row["end"] else lag
 
 
 def total_lag(lags: Iterable[int | None]) -> int | None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from apportion.cli.failures import Impossible, WrongArguments
+from apportion.log_bounds import LogBounds
 
 DURATION = re.compile(
     r"P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
@@ -20,11 +21,11 @@ DURATION = re.compile(
 class PartitionLog(NamedTuple):
     """A partition as the cluster knows it. committed: None where the group has no offset.
 
-    at_time: the offset of the first record at or after the time of the target, -1 for none.
+    bounds: of its log. at_time: the offset of the first record at or after the time of the target,
+    -1 for none.
     """
 
-    earliest: int
-    latest: int
+    bounds: LogBounds
     committed: int | None
     at_time: int = -1
 
@@ -69,7 +70,7 @@ class TargetOptions(NamedTuple):
 
 def _to_current(log: PartitionLog) -> int:
     # As Kafka does: a partition without an offset begins at its end.
-    return log.latest if log.committed is None else log.committed
+    return log.bounds.end if log.committed is None else log.committed
 
 
 def _to_offset(offset: int, _now_ms: int) -> ResetTarget:
@@ -118,12 +119,12 @@ def _by_duration(text: str, now_ms: int) -> ResetTarget:
 
 def _at(time_ms: int) -> ResetTarget:
     # No record that late: the group goes on with what comes.
-    return ResetTarget(lambda log: log.latest if log.at_time < 0 else log.at_time, time_ms)
+    return ResetTarget(lambda log: log.bounds.end if log.at_time < 0 else log.at_time, time_ms)
 
 
 PARSERS: Mapping[str, Callable[..., ResetTarget]] = {
-    "to_earliest": lambda _value, _now_ms: ResetTarget(lambda log: log.earliest),
-    "to_latest": lambda _value, _now_ms: ResetTarget(lambda log: log.latest),
+    "to_earliest": lambda _value, _now_ms: ResetTarget(lambda log: log.bounds.start),
+    "to_latest": lambda _value, _now_ms: ResetTarget(lambda log: log.bounds.end),
     "to_current": lambda _value, _now_ms: ResetTarget(_to_current),
     "to_offset": _to_offset,
     "shift_by": _shift_by,

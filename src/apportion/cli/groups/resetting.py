@@ -15,6 +15,7 @@ from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
+from apportion.log_bounds import LogBounds
 from apportion.member.cluster_queries.offsets import (
     AllOffsetsQuery,
     OffsetAndMetadata,
@@ -129,8 +130,7 @@ def _reset(cluster: Cluster, plan: ResetPlan, at: str) -> Report:
     logs = _logs(cluster, partitions, committed, plan.target)
     wanted = {partition: _new_offset(partition, log, plan) for partition, log in logs.items()}
     offsets = {
-        partition: min(max(offset, logs[partition].earliest), logs[partition].latest)
-        for partition, offset in wanted.items()
+        partition: logs[partition].bounds.nearest(offset) for partition, offset in wanted.items()
     }
     if plan.execute:
         _commit(cluster, plan.group_id, offsets, committed, at)
@@ -194,8 +194,7 @@ def _logs(
     at_time = {} if time_ms is None else cluster.list_offsets(partitions, time_ms)
     return {
         each: PartitionLog(
-            earliest[each],
-            latest[each],
+            LogBounds(earliest[each], latest[each]),
             committed.get(each.topic_partition, NO_OFFSET).offset,
             at_time.get(each, -1),
         )

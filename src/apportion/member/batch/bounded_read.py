@@ -10,10 +10,11 @@ t-0 is read in [5, 9); from the earliest on, in [3, 9).
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from apportion.log_bounds import LogBounds
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.offset_times import OffsetTimes
-from apportion.member.batch.plan import Gap, LogBounds, StartingOffsets, nearest_offset
+from apportion.member.batch.plan import Gap, StartingOffsets, nearest_offset
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata

@@ -15,21 +15,12 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from apportion.log_bounds import LogBounds
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.span import Span, sorted_span
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
-
-
-class LogBounds(NamedTuple):
-    """The offsets of a partition that can be read now: `[start, end)`.
-
-    start: the log start offset. end: the last stable offset.
-    """
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +166,7 @@ def nearest_offset(
     partition: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]
 ) -> int:
     """Return the nearest offset that the partition's log has; add a gap if it is not `position`."""
-    offset = min(max(position, log.start), log.end)
+    offset = log.nearest(position)
     if offset != position:
         gaps.append(Gap(partition, position, offset))
     return offset

@@ -23,6 +23,7 @@ can go on.
 
 from collections.abc import Mapping
 
+from apportion.log_bounds import LogBounds
 from apportion.member.batch.admission import GroupAdmission, offsets_skipping_records
 from apportion.member.batch.data_loss import DataLossCheck
 from apportion.member.batch.group import BatchGroup
@@ -30,7 +31,6 @@ from apportion.member.batch.membership import BatchMembership, BatchOwnership
 from apportion.member.batch.plan import (
     NO_READ_LIMITS,
     BatchPlan,
-    LogBounds,
     PlanInput,
     ReadLimits,
     StartingOffsets,
@@ -81,7 +81,7 @@ class BatchPlanner:
         checkpoint: the id of every span, unless the first `previous` has one.
         """
         self._group = group
-        self.ends: dict[TopicIdPartition, int] = {}
+        self.logs: dict[TopicIdPartition, LogBounds] = {}
         self._checkpoint = checkpoint
         self._starting_offsets = starting
         self._data_loss = DataLossCheck(fail=fail_on_data_loss)
@@ -253,12 +253,11 @@ class BatchPlanner:
             )
         )
         starts: dict[TopicIdPartition, int] = yield ListOffsets(owned, EARLIEST)
-        self.ends = yield ListOffsets(owned, LATEST)
+        ends: dict[TopicIdPartition, int] = yield ListOffsets(owned, LATEST)
+        self.logs = {each: LogBounds(starts[each], ends[each]) for each in owned}
         inputs = PlanInput(
             checkpoint=self._checkpoint,
-            logs={
-                partition: LogBounds(starts[partition], self.ends[partition]) for partition in owned
-            },
+            logs=self.logs,
             kept=kept,
             committed=committed,
             starting_offsets=starting,

@@ -141,13 +141,15 @@ class ListOffsetsQuery(OffsetQuery):
     """Read the offset of each partition at `timestamp`: EARLIEST, LATEST or a time in ms.
 
     leader_epochs: of each partition, as the client knows it. A leader of another epoch refuses the
-    query instead of answering for a log that was truncated.
+    query instead of answering for a log that was truncated. read_uncommitted: LATEST is the high
+    watermark, also while a transaction is open.
     """
 
     api: ClassVar[str] = "ListOffsets"
 
     timestamp: int
     leader_epochs: Mapping[TopicIdPartition, int]
+    read_uncommitted: bool = False
 
     def request(self) -> ListOffsetsRequest:
         """Return the request for the offsets, to the leader of all these partitions."""
@@ -167,7 +169,8 @@ class ListOffsetsQuery(OffsetQuery):
         )
         # read_committed: LATEST is the last stable offset then (KIP-98), beyond which no reader may
         # go.
-        return ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics)
+        level = 0 if self.read_uncommitted else 1
+        return ListOffsetsRequest(replica_id=-1, isolation_level=level, topics=topics)
 
     def results(self, response: ListOffsetsResponse) -> dict[TopicIdPartition, int | Refused]:
         """Return the offset or the error of each partition of the query."""

@@ -184,7 +184,7 @@ class BatchMember(RuleDriver):
         """Return what the last plan says of this membership; None if nothing was planned."""
         if self.planner.planned_incarnation is None:
             return None
-        ends, member = self.planner.ends, None
+        logs, member = self.planner.logs, None
         if self.options.assigned is None:
             status = self._membership.status()
             member = ReportedMember(
@@ -194,10 +194,10 @@ class BatchMember(RuleDriver):
             self.options.group,
             member,
             {
-                partition.topic_partition: LogPosition(to, ends[partition])
+                partition.topic_partition: LogPosition(to, logs[partition])
                 for partition, to in self._planned.end_offsets().items()
                 # Not in it: a partition that the member has given up, where no plan came after.
-                if partition in ends and partition in self.planner.ownership.partitions
+                if partition in logs and partition in self.planner.ownership.partitions
             },
         )
 

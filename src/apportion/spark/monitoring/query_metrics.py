@@ -179,14 +179,18 @@ def _of_members(value: Callable[[ReportedMember], float]) -> Callable[[QueryMetr
     return _of_sources(value_or_none)
 
 
-def _of_positions(value: Callable[[LogPosition], int]) -> Callable[[QueryMetrics], Samples]:
-    """Return what reads one value of each partition in the sources' reports."""
+def _of_positions(
+    value: Callable[[LogPosition], int | None],
+) -> Callable[[QueryMetrics], Samples]:
+    """Return what reads one value of each partition in the sources' reports, unless it is None."""
 
     def samples(metrics: QueryMetrics) -> Samples:
         for query, batch in _sources(metrics):
             positions = {} if batch.report is None else batch.report.positions
             for partition, position in positions.items():
-                yield _partition_labels(query, batch, partition), value(position)
+                found = value(position)
+                if found is not None:
+                    yield _partition_labels(query, batch, partition), found
 
     return samples
 
@@ -302,14 +306,22 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         False,
         PARTITION_LABELS,
         "The end of the partition's log when the last micro-batch was planned.",
-        _of_positions(lambda position: position.latest),
+        _of_positions(lambda position: position.log.end),
     ),
     Family(
         "apportion_spark_lag",
         False,
         PARTITION_LABELS,
-        "The latest offset less the committed one.",
+        "The latest offset less the committed one; no series while that is out of range.",
         _of_positions(lambda position: position.lag),
+    ),
+    Family(
+        "apportion_spark_out_of_range",
+        False,
+        PARTITION_LABELS,
+        "1 while the committed offset is outside of the partition's log, so that there is no lag: "
+        "its records were deleted, or the log was truncated below it. Else 0.",
+        _of_positions(lambda position: int(position.out_of_range is not None)),
     ),
 )
 

@@ -10,22 +10,39 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from apportion.log_bounds import LogBounds, OutOfRange
 from apportion.topics import TopicPartition
 
 
 class LogPosition(NamedTuple):
     """The place of a query in one partition's log, once it has written the planned batch.
 
-    next: the first offset that it has not read. latest: the end of the log at the plan.
+    next: the first offset that it has not read. log: as of the plan.
     """
 
     next: int
-    latest: int
+    log: LogBounds
 
     @property
-    def lag(self) -> int:
-        """The offsets that are left to read; 0 if the log was cut below them."""
-        return max(self.latest - self.next, 0)
+    def lag(self) -> int | None:
+        """The number of offsets that are left to read; None if the next one is out of range."""
+        return self.log.lag(self.next)
+
+    @property
+    def out_of_range(self) -> OutOfRange | None:
+        """The side of the log on which the next offset lies; None if it can be read."""
+        return self.log.out_of_range(self.next)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the position as Spark shows it."""
+        out_of_range = {} if self.out_of_range is None else {"outOfRange": self.out_of_range.value}
+        return {
+            "next": self.next,
+            "start": self.log.start,
+            "latest": self.log.end,
+            "lag": self.lag,
+            **out_of_range,
+        }
 
 
 class ReportedMember(NamedTuple):
@@ -49,13 +66,10 @@ class SourceReport(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as Spark shows it, with partitions in order."""
-        topics: dict[str, dict[str, dict[str, int]]] = {}
+        topics: dict[str, dict[str, dict[str, Any]]] = {}
         for partition, position in sorted(self.positions.items()):
-            topics.setdefault(partition.topic, {})[str(partition.partition)] = {
-                "next": position.next,
-                "latest": position.latest,
-                "lag": position.lag,
-            }
+            numbers = topics.setdefault(partition.topic, {})
+            numbers[str(partition.partition)] = position.to_json()
         member = {}
         if self.member is not None:
             member = {
@@ -72,11 +86,18 @@ class SourceReport(NamedTuple):
         }
 
     def _offsets_behind_latest(self) -> dict[str, str]:
-        """Return the metrics of Spark's own Kafka source, as texts as there."""
-        lags = [position.lag for position in self.positions.values()]
-        if not lags:
+        """Return the metrics of Spark's own Kafka source, as texts as there.
+
+        They are of the partitions whose lag is known; the others are counted beside them.
+        """
+        if not self.positions:
             return {}
-        return {
+        every = [position.lag for position in self.positions.values()]
+        lags = [lag for lag in every if lag is not None]
+        count = {"partitionsOutOfRange": str(len(every) - len(lags))}
+        if not lags:
+            return count
+        return count | {
             "avgOffsetsBehindLatest": str(sum(lags) / len(lags)),
             "maxOffsetsBehindLatest": str(max(lags)),
             "minOffsetsBehindLatest": str(min(lags)),
@@ -114,7 +135,9 @@ def parse_report(latest_offset: Any) -> SourceReport | None:
             fields["group"],
             member,
             {
-                TopicPartition(topic, int(number)): LogPosition(each["next"], each["latest"])
+                TopicPartition(topic, int(number)): LogPosition(
+                    each["next"], LogBounds(each["start"], each["latest"])
+                )
                 for topic, numbers in fields["topics"].items()
                 for number, each in numbers.items()
             },
