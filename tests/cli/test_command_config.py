@@ -9,7 +9,8 @@ import pytest
 
 from apportion.cli.command_config import command_security
 from apportion.cli.failures import WrongArguments
-from apportion.cli.properties import parse_properties
+from apportion.cli.passwords import password_of
+from apportion.cli.properties import parse_properties, read_properties
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin, TlsSettings
 from apportion.security.key_stores import KeyStore, StoreKind
 
@@ -59,6 +60,20 @@ def test_a_comment_ends_with_its_line() -> None:
 
 def test_a_line_without_characters_ends_no_comment_and_no_value() -> None:
     assert parse_properties("\n \\\na=1\\\n\nb=2\\\\\nc=3\\") == {"a": "1", "b": "2\\", "c": "3"}
+
+
+def test_a_name_that_is_there_twice_is_refused_with_its_lines() -> None:
+    text = "# of us\na=1\nb=2 \\\n  and 3\n\na : 4\n"
+    with pytest.raises(ValueError, match=r"^lines 2 and 6 both have a: leave one of them$"):
+        parse_properties(text)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("a=1\n", encoding="utf-8-sig")
+    assert read_properties(path) == {"a": "1"}
+    path.write_text("s3cret\n", encoding="utf-8-sig")
+    assert password_of(path) == "s3cret"
 
 
 def test_a_file_is_utf_8_on_every_machine(tmp_path: Path) -> None:

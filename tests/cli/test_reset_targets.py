@@ -1,12 +1,16 @@
 """The targets of `apportion groups reset-offsets`: which offset each means for a partition."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from apportion.cli.failures import Impossible, WrongArguments
+from apportion.cli.groups.partitions import PartitionChoice
 from apportion.cli.groups.reset_targets import PartitionLog, TargetOptions
+from apportion.cli.groups.resetting import parse_plan
 from apportion.log_bounds import LogBounds
+from apportion.topics import TopicPartition
 
 NOW_MS = 1_000_000_000_000
 LOG = PartitionLog(LogBounds(10, 100), committed=50, at_time=70)
@@ -99,3 +103,17 @@ def test_nothing_can_be_shifted_without_a_committed_offset() -> None:
     assert target is not None
     with pytest.raises(Impossible, match="no committed offset to shift"):
         target.offset(LOG._replace(committed=None))
+
+
+def test_a_spreadsheets_file_of_offsets_is_read_without_its_byte_order_mark(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_bytes("t,0,1\r\nt,1,2\r\n".encode("utf-8-sig"))
+    plan = parse_plan(
+        *("g", PartitionChoice({}), TargetOptions(), path),
+        all_topics=False,
+        execute=False,
+        new_group=False,
+    )
+    assert plan.offsets == {TopicPartition("t", 0): 1, TopicPartition("t", 1): 2}

@@ -48,8 +48,15 @@ def test_a_password_is_read_from_a_login_as_it_was_quoted(password: str) -> None
 
 
 @given(st.text())
-def test_any_text_is_a_file_of_properties(text: str) -> None:
-    assert all(isinstance(value, str) for value in parse_properties(text).values())
+def test_any_text_is_a_file_of_properties_unless_a_name_is_there_twice(text: str) -> None:
+    try:
+        values = parse_properties(text).values()
+    except ValueError as error:
+        assert re.fullmatch(
+            r"lines \d+ and \d+ both have .*: leave one of them", str(error), re.DOTALL
+        )
+    else:
+        assert all(isinstance(value, str) for value in values)
 
 
 READERS: list[tuple[Any, Any]] = [(kafka_security, FIELDS), (client_security, OPTIONS)]

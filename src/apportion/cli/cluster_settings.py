@@ -41,6 +41,8 @@ def parse_config(pairs: Iterable[str]) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise WrongArguments(f"--config must be NAME=VALUE, not {pair!r}")
+        if name.strip() in found:
+            raise WrongArguments(f"--config gives {name.strip()} twice: give it once")
         found[name.strip()] = value.strip()
     return found
 

@@ -14,7 +14,7 @@ BLANKS = " \t\f"
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Return the names and values of a file, which is UTF-8 on every machine.
+    """Return the names and values of a file, as `parse_properties`.
 
     Raises ValueError, in words that follow "cannot be read", without what the file has.
     """
@@ -22,9 +22,12 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file, which is UTF-8 on every machine. Raises ValueError likewise."""
+    """Return the text of a file, which is UTF-8 on every machine. Raises ValueError likewise.
+
+    Editors and spreadsheets of Windows put a byte-order mark before it, which is no part of it.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ValueError(error.strerror) from None
     except UnicodeDecodeError:
@@ -32,29 +35,46 @@ def text_of(path: Path) -> str:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Return the names and values of a text of Java's properties."""
-    found = {}
-    for line in _lines(text):
+    """Return the names and values of a text of Java's properties.
+
+    Raises ValueError for a name that is there twice: in Java the last value wins, and who has
+    changed the first one does not learn why that has no effect.
+    """
+    found: dict[str, str] = {}
+    first_lines: dict[str, int] = {}
+    for number, line in _lines(text):
         matched = PAIR.fullmatch(line.strip())
-        if matched is not None:
-            found[_unescaped(matched[1])] = _unescaped(matched[2])
+        if matched is None:
+            continue
+        name = _unescaped(matched[1])
+        refuse_twice(name, first_lines, number)
+        found[name] = _unescaped(matched[2])
     return found
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines without comments, each with those in which it goes on."""
+def refuse_twice(what: str, first_lines: dict[str, int], number: int) -> None:
+    """Record the line of a file that has `what`; raise ValueError if another line has it, too."""
+    first = first_lines.setdefault(what, number)
+    if first != number:
+        raise ValueError(f"lines {first} and {number} both have {what}: leave one of them")
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines without comments, each with those in which it goes on, and its number."""
     begun: list[str] = []
-    for natural in LINE_END.split(text):
+    first = 1
+    for number, natural in enumerate(LINE_END.split(text), 1):
         line = natural.lstrip(BLANKS)
         # A comment goes on in no other line, whatever its last character is.
         if not begun and line.startswith(("#", "!")):
             continue
+        first = first if begun else number
         goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
         begun.append(line.removesuffix("\\") if goes_on else line)
         if not goes_on:
-            yield "".join(begun)
+            yield first, "".join(begun)
             begun = []
-    yield "".join(begun)
+    yield first, "".join(begun)
 
 
 def _unescaped(text: str) -> str:

@@ -8,6 +8,7 @@ import logging
 import resource
 import signal
 import sys
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -95,9 +96,13 @@ def _of_file(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return read_properties(path)
+        found = read_properties(path)
     except ValueError as error:
         raise SettingRefused(f"--config {str(path)!r} cannot be read: {error}.") from None
+    for name, count in Counter(map(dotted, found)).items():
+        if count > 1:
+            raise SettingRefused(f"--config {str(path)!r} gives {name} in both spellings.")
+    return found
 
 
 def raise_open_files_limit(limit: int) -> None:

@@ -12,6 +12,7 @@ from apportion.cli.groups.partitions import PartitionChoice, existing_partitions
 from apportion.cli.groups.report import EMPTY_STATES, group_has_members, read_members
 from apportion.cli.groups.reset_targets import PartitionLog, ResetTarget, TargetOptions
 from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.properties import refuse_twice, text_of
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
@@ -84,10 +85,11 @@ def _read_offsets(file: Path, group_id: str) -> dict[TopicPartition, int]:
     A line is `TOPIC,PARTITION,OFFSET`, or has the group's id before that.
     """
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = text_of(file).splitlines()
+    except ValueError as error:
         raise WrongArguments(f"--from-file {file} cannot be read: {error}") from None
-    found = {}
+    found: dict[TopicPartition, int] = {}
+    first_lines: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         fields = [field.strip().strip('"') for field in line.split(",")]
         if len(fields) == 4 and fields[0] == group_id:
@@ -99,7 +101,12 @@ def _read_offsets(file: Path, group_id: str) -> dict[TopicPartition, int]:
                 f"line {number} of {file} must be TOPIC,PARTITION,OFFSET, or have the group "
                 f"{group_id!r} before that, not {line!r}"
             )
-        found[TopicPartition(fields[0], int(fields[1]))] = int(fields[2])
+        partition = TopicPartition(fields[0], int(fields[1]))
+        try:
+            refuse_twice(f"{partition.topic}-{partition.partition}", first_lines, number)
+        except ValueError as error:
+            raise WrongArguments(f"--from-file {file}: {error}") from None
+        found[partition] = int(fields[2])
     if not found:
         raise WrongArguments(f"--from-file {file} has no offsets")
     return found
