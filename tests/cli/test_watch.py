@@ -44,11 +44,11 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Watch:
-    """A process of `apportion watch g` whose output is a pipe."""
+    """A process of `apportion watch` whose output is a pipe."""
 
-    def __init__(self, cluster: Cluster, *options: str) -> None:
+    def __init__(self, cluster: Cluster, *options: str, group: str = "g") -> None:
         at = ["--bootstrap", cluster.bootstrap_servers, "--interval", "0.05"]
-        command = [sys.executable, "-m", "apportion.cli.main", "watch", "g", *at, *options]
+        command = [sys.executable, "-m", "apportion.cli.main", "watch", group, *at, *options]
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -105,6 +105,52 @@ def test_each_change_is_a_line_in_a_pipe(cluster: Cluster) -> None:
         assert watch.lines("gone") == ["the group is gone"]
     finally:
         watch.close()
+
+
+def test_a_group_that_does_not_exist_yet_is_waited_for(cluster: Cluster) -> None:
+    at = f"--bootstrap {cluster.bootstrap_servers}"
+    watch = Watch(cluster, group="later")
+    try:
+        assert watch.lines("waiting for it") == [
+            f"there is no group 'later': `apportion groups list {at}` shows what there is; "
+            "waiting for it"
+        ]
+        join(cluster, "later", "m")
+        assert watch.lines("offset") == [
+            "Stable, epoch 2, 1 member, 1 partition without a committed offset"
+        ]
+        leave(cluster, "later", "m")
+        assert watch.lines("3") == ["Stable, now Empty", "epoch 2, now 3"]
+    finally:
+        watch.close()
+
+
+def test_a_group_that_has_not_come_by_the_last_refresh_is_the_error(cluster: Cluster) -> None:
+    at = f"--bootstrap {cluster.bootstrap_servers}"
+    command = ["watch", "never", "--json", "--refreshes", "2", "--interval", "0.05", *at.split()]
+    watched = CliRunner().invoke(app, command)
+    missing = f"there is no group 'never': `apportion groups list {at}` shows what there is"
+    assert watched.exit_code == 1
+    assert [json.loads(line)["failure"] for line in watched.stdout.splitlines()] == [
+        f"{missing}; waiting for it"
+    ] * 2
+    assert json.loads(watched.stderr) == {"error": "GROUP_ID_NOT_FOUND", "message": missing}
+
+
+def test_a_terminal_shows_that_a_group_is_waited_for_and_then_the_group(cluster: Cluster) -> None:
+    drawn = StringIO()
+    screen = Screen(Console(file=drawn, width=60, force_terminal=True, color_system=None))
+    screen.fail("there is no group 'g'; waiting for it")
+    assert last_lines(drawn, 1) == ["there is no group 'g'; waiting for it"]
+    report = {"group": "g", "type": "classic", "state": "Empty", "members": [], "offsets": []}
+    screen.show(report, [])
+    assert last_lines(drawn, 4) == [
+        "g: a classic group, Empty, 0 members",
+        "MEMBER  CLIENT  LAG  OWNS",
+        "",
+        "there is no group 'g'; waiting for it",
+    ]
+    screen.close()
 
 
 def test_each_refresh_is_a_line_of_json_on_request(cluster: Cluster) -> None:

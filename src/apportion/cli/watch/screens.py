@@ -144,9 +144,14 @@ class Screen:
         self._add(changes)
 
     def fail(self, why: str) -> None:
-        """Draw the failure above the last report, which stays, and among the changes once."""
+        """Draw the failure above the last report, which stays, and among the changes once.
+
+        Before the first report there is nothing else to draw.
+        """
         is_news, self._failure = why != self._failure, why
         self._add([why] if is_news else [])
+        if self._report is None:
+            self._live.update(Text(readable(why)), refresh=True)
 
     def close(self) -> None:
         """Stop drawing; the last screen stays."""

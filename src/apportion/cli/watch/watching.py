@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import count
 from typing import NamedTuple
 
-from apportion.cli.asked import Asked
+from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import on_cluster, with_next_step
 from apportion.cli.failures import NoSuchGroup, WrongArguments
 from apportion.cli.groups.report import read_group
@@ -69,10 +69,41 @@ class ClusterOutage:
         return [] if lasted_s is None else [f"the cluster answers again after {lasted_s:.0f} s"]
 
 
+class GroupView:
+    """What is shown of the group: nothing before it is there, then each report."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        """Begin before the first look at the group."""
+        self._watcher = watcher
+        self._changes: GroupChanges | None = None
+        self._missing: NoSuchGroup | None = None
+
+    def show(self, report: Report, news: list[str]) -> None:
+        """Show the report, and after the news what has changed since the last one."""
+        changes = []
+        if self._changes is None:
+            self._changes = GroupChanges(report)
+        else:
+            changes = self._changes.since_last(report, self._watcher.names(report))
+        self._watcher.show(report, [*news, *changes])
+
+    def miss(self, missing: NoSuchGroup) -> None:
+        """Show that there is no such group, not yet or no longer."""
+        self._missing = missing
+        is_gone = self._changes is not None
+        self._watcher.fail("the group is gone" if is_gone else f"{missing}; waiting for it")
+
+    def end(self) -> None:
+        """Raise NoSuchGroup if the group has never been there."""
+        if self._changes is None and self._missing is not None:
+            raise self._missing
+
+
 def watch(asked: Asked, group_id: str, rhythm: Rhythm) -> int:
     """Show the group until Ctrl-C, or as often as the rhythm says; return the exit code.
 
-    The first refresh must succeed; a later one that fails is shown, and tried again.
+    The cluster must answer the first refresh; a later one that fails is shown, and tried again. A
+    group that does not exist yet is waited for; if it never comes, that is the error.
     """
 
     def run(cluster: Cluster) -> int:
@@ -86,15 +117,18 @@ def watch(asked: Asked, group_id: str, rhythm: Rhythm) -> int:
 def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> None:
     """Show the group in that rhythm."""
     began_s = time.monotonic()
-    report = read_group(cluster, group_id, asked.at)
+    found: Report | NoSuchGroup | None = _look(cluster, group_id, asked.at)
     slowest_s = time.monotonic() - began_s
-    outage = ClusterOutage()
-    changes = GroupChanges(report)
-    watcher = _watcher(asked)
+    outage, watcher = ClusterOutage(), _watcher(asked)
+    view = GroupView(watcher)
     try:
-        watcher.show(report, [])
         for shown in count(1):
+            if isinstance(found, NoSuchGroup):
+                view.miss(found)
+            elif found is not None:
+                view.show(found, outage.news())
             if shown == rhythm.refreshes:
+                view.end()
                 return
             time.sleep(rhythm.interval_s)
             began_s = time.monotonic()
@@ -102,21 +136,25 @@ def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> Non
             cluster.timeout_ms = min(asked.timeout_ms, patience_ms(slowest_s))
             try:
                 cluster.nodes()  # fails at once where no broker listens
-                report = read_group(cluster, group_id, asked.at)
-            except NoSuchGroup:
-                outage.end(time.monotonic())
-                watcher.fail("the group is gone")
+                found = _look(cluster, group_id, asked.at)
             except (Refused, Disconnected) as error:
+                found = None
                 outage.go_on(began_s)
                 watcher.fail(str(with_next_step(error, asked)))
             else:
                 ended_s = time.monotonic()
                 slowest_s = max(slowest_s, ended_s - began_s)
                 outage.end(ended_s)
-                news = changes.since_last(report, watcher.names(report))
-                watcher.show(report, [*outage.news(), *news])
     finally:
         watcher.close()
+
+
+def _look(cluster: Cluster, group_id: str, at: str) -> Report | NoSuchGroup:
+    """Return the report on the group, or the error that there is none."""
+    try:
+        return read_group(cluster, group_id, at)
+    except NoSuchGroup as missing:
+        return missing
 
 
 def patience_ms(slowest_s: float) -> int:
