@@ -23,7 +23,7 @@ def test_many_members_of_a_group_are_named_in_part_and_unknown_ones_not_at_all()
     assert GroupHasMembers("g", members, "--bootstrap b:1").why == (
         f"group 'g' has 4 members: worker-1 {where}, m1 {where}, m2 {where} and 1 more{shown}. One "
         "that was killed stays a member until its session ends; `apportion groups remove-members g "
-        "--all --bootstrap b:1` removes it at once"
+        "--all --execute --bootstrap b:1` removes it at once"
     )
     assert GroupHasMembers("g", [], "--bootstrap b:1").why == f"group 'g' has members{shown}"
 

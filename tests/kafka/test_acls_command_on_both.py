@@ -46,7 +46,7 @@ def listed(bootstrap: str, *arguments: str) -> list[str]:
 def removed(bootstrap: str) -> None:
     """No ACL is left."""
     for row in json.loads(run(bootstrap, "acls", "list", "--json")[1]):
-        run(bootstrap, "acls", "remove", "--principal", row["principal"], "--force")
+        run(bootstrap, "acls", "remove", "--principal", row["principal"], "--execute")
     until(lambda: listed(bootstrap) == [])
 
 
@@ -75,7 +75,7 @@ def test_the_same_options_give_the_same_acls_as_kafkas_tool(
         assert run(bootstrap, "acls", "add", *ALICE, *options)[0] == 0
         until(lambda at=bootstrap: listed(at) == expected)
     removed(theirs)
-    assert run(ours, "acls", "remove", *ALICE, *options, "--force")[0] == 0
+    assert run(ours, "acls", "remove", *ALICE, *options, "--execute")[0] == 0
     assert listed(ours) == []
 
 
@@ -123,7 +123,7 @@ def test_a_kafka_without_an_authorizer_is_said_to_have_no_acls(kafka: RealKafka)
             told += [
                 run(bootstrap, "acls", "list"),
                 run(bootstrap, "acls", "add", *ALICE, "--topic", "t"),
-                run(bootstrap, "acls", "remove", "--topic", "t", "--force"),
+                run(bootstrap, "acls", "remove", "--topic", "t", "--execute"),
             ]
     assert len(set(told)) == 1
     assert told[0][:2] == (1, "")
@@ -150,7 +150,7 @@ def test_a_user_without_permission_is_told_which_one_on_kafka(
     shown = told("acls", "list")
     assert shown.startswith("apportion acls: you may not show ACLs: that needs DESCRIBE on the ")
     assert told("acls", "add", *ALICE, "--topic", "t") == shown
-    changed = told("acls", "remove", "--topic", "t", "--force")
+    changed = told("acls", "remove", "--topic", "t", "--execute")
     assert changed.startswith("apportion acls: you may not change ACLs: that needs ALTER on the ")
     added = told("users", "add", "carol", "--password-env", "ANOTHER")
     assert added.startswith("apportion users: you may not show users: that needs DESCRIBE on the ")

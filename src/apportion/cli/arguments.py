@@ -97,7 +97,17 @@ DELETE_CONFIG_HELP = "A setting to return to its default; may be given more than
 OnlyCheck = Annotated[
     bool, typer.Option("--dry-run", help="Only see whether the broker would accept it.")
 ]
+# Commands that remove something show it first: --execute is Kafka's word, of reset-offsets.
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show it; this is the default.")]
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
+
+
+def is_executed(dry_run: bool, execute: bool) -> bool:
+    """Return whether a command does what it shows. Raises WrongArguments for both options."""
+    if dry_run and execute:
+        raise WrongArguments("say --dry-run or --execute, not both")
+    return execute
 
 
 def one_of(*words: str) -> Callable[[str], list[str]]:

@@ -94,7 +94,7 @@ class GroupHasMembers(Advised):
         time = "" if session_ms is None else f", {session_ms / 1000:g} s after its last heartbeat"
         removes = (
             f". One that was killed stays a member until its session ends{time}; `apportion groups "
-            f"remove-members {named} --all {at}` removes it at once"
+            f"remove-members {named} --all --execute {at}` removes it at once"
         )
         super().__init__(
             Code.NON_EMPTY_GROUP,

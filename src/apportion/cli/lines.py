@@ -27,6 +27,11 @@ def print_sentence(console: Console, sentence: str | Text, style: str = "") -> N
     console.print(sentence, style=style, soft_wrap=not sys.stdout.isatty())
 
 
+def print_dry_run(what: str) -> None:
+    """Print that a command has only shown what it would do. what: it, after "to"."""
+    print_sentence(row_console(), f"Nothing was changed: add --execute to {what}.")
+
+
 def folded(table: Table) -> Table:
     """Return the table with long cells folded into several lines.
 

@@ -10,7 +10,7 @@ from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.denials import advised
 from apportion.cli.failures import WrongArguments
-from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.lines import print_dry_run, print_sentence, row_console
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
@@ -21,7 +21,6 @@ from apportion.security.acls import AclBinding, AclFilter, AclOperation
 THERE_ALREADY = "there already"
 STILL_THERE = "still there"
 DRY_ADD = "Nothing was changed: leave --dry-run out to add them."
-DRY_REMOVE = "Nothing was changed: add --force to remove them."
 ONLY_ALL = "Without --operation just those of All are removed: name others, or --principal."
 
 
@@ -65,13 +64,13 @@ def remove_acls(
     entries: TypedEntries,
     principals: Sequence[str],
     *,
-    is_forced: bool,
+    execute: bool,
 ) -> int:
-    """Show the ACLs that were named, and remove them if that is forced; return the exit code."""
+    """Show the ACLs that were named, or remove them; return the exit code."""
     filters = _filters_to_remove(resources, entries, principals)
 
     def change(cluster: Cluster) -> ReportedChange[list[Report]]:
-        if not is_forced:
+        if not execute:
             found = read_acls(cluster, filters)
             return ReportedChange([acl_report(acl) | {"removed": False} for acl in found], ())
         try:
@@ -102,7 +101,10 @@ def remove_acls(
         print_acls(
             [row | {"removed": "removed" if row["removed"] else STILL_THERE} for row in rows], note
         )
-        print_sentence(row_console(), f"{counted(count)} removed." if is_forced else DRY_REMOVE)
+        if execute:
+            print_sentence(row_console(), f"{counted(count)} removed.")
+        else:
+            print_dry_run("remove them")
 
     return print_change(asked, change, show)
 

@@ -10,8 +10,11 @@ from apportion.cli.arguments import (
     AsJson,
     Bootstrap,
     CommandConfig,
+    DryRun,
+    Execute,
     Timeout,
     group_names,
+    is_executed,
     one_of_any_case,
     principal_names,
     topic_names,
@@ -261,34 +264,29 @@ def remove_command(
     delegation_tokens: DelegationTokensOption = None,
     user_principals: UserPrincipalsOption = None,
     pattern: AnyPattern = LITERAL,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show them; this is the default.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Remove them.")] = False,
+    dry_run: DryRun = False,
+    execute: Execute = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
-    """Show the ACLs to remove, and remove them with --force.
+    """Show the ACLs to remove, and remove them with --execute.
 
     A resource alone stands for all of its ACLs, --principal for all of a principal's.
 
     \b
     apportion acls remove --topic flights
-    apportion acls remove --principal User:etl --force
-    apportion acls remove --allow-principal User:app --producer --topic flights --force
+    apportion acls remove --principal User:etl --execute
+    apportion acls remove --allow-principal User:app --producer --topic flights --execute
     """
     from apportion.cli.acls.changing import remove_acls
     from apportion.cli.acls.entries import TypedEntries
     from apportion.cli.acls.resources import TypedResources
-    from apportion.cli.failures import WrongArguments
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
-        if dry_run and force:
-            raise WrongArguments("say --dry-run or --force, not both")
         resources = TypedResources(
             topics,
             groups,
@@ -308,6 +306,7 @@ def remove_command(
             consumer,
             idempotent,
         )
-        return remove_acls(asked, resources, entries, principals or (), is_forced=force)
+        executed = is_executed(dry_run, execute)
+        return remove_acls(asked, resources, entries, principals or (), execute=executed)
 
     raise typer.Exit(checked(asked, run))

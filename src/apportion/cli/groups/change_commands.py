@@ -13,16 +13,18 @@ from apportion.cli.arguments import (
     AsJson,
     Bootstrap,
     CommandConfig,
+    DryRun,
+    Execute,
     OnlyCheck,
     Timeout,
     group_assignments,
     group_setting_names,
+    is_executed,
     names_to_delete,
     one_named,
     whole_number_or_none,
 )
 from apportion.cli.asked import Asked, checked
-from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.commands import (
     COMMAND,
     GroupArgument,
@@ -36,10 +38,6 @@ from apportion.cli.groups.commands import (
 changes = typer.Typer()
 
 TARGETS = "Where to"
-Execute = Annotated[bool, typer.Option("--execute", help="Commit the new offsets.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only show the new offsets; this is the default.")
-]
 
 
 def _target(help_text: str, *names: str, **further: Any) -> Any:
@@ -104,8 +102,6 @@ def reset_offsets_command(
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
-        if dry_run and execute:
-            raise WrongArguments("say --dry-run or --execute, not both")
         options = TargetOptions(
             to_earliest,
             to_latest,
@@ -121,7 +117,7 @@ def reset_offsets_command(
             options,
             from_file,
             all_topics=all_topics,
-            execute=execute,
+            execute=is_executed(dry_run, execute),
             new_group=new_group,
         )
         return reset_offsets(asked, plan)
@@ -185,15 +181,18 @@ def alter_command(
 def delete_command(
     names: GroupArguments = None,
     group: GroupOptions = None,
+    dry_run: DryRun = False,
+    execute: Execute = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
-    """Delete groups without members, with their committed offsets.
+    """Show groups without members and their offsets, and delete them with --execute.
 
     \b
     apportion groups delete flights-old
+    apportion groups delete flights-old --execute
     """
     from apportion.cli.groups.deleting import delete_groups
 
@@ -201,7 +200,7 @@ def delete_command(
 
     def run() -> int:
         named = names_to_delete("group", names, group)
-        return delete_groups(asked, named)
+        return delete_groups(asked, named, execute=is_executed(dry_run, execute))
 
     raise typer.Exit(checked(asked, run))
 
@@ -211,15 +210,20 @@ def delete_offsets_command(
     name: GroupArgument = None,
     group: GroupOption = None,
     topics: PartitionOptions = None,
+    dry_run: DryRun = False,
+    execute: Execute = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
-    """Delete committed offsets of a group, of topics to which no member is subscribed.
+    """Show committed offsets of a group, and delete them with --execute.
+
+    No member may be subscribed to their topics.
 
     \b
     apportion groups delete-offsets etl --topic flights-old --topic airports:0,1
+    apportion groups delete-offsets etl --topic flights-old --execute
     """
     from apportion.cli.groups.deleting import delete_offsets
     from apportion.cli.groups.partitions import parse_partitions
@@ -229,7 +233,10 @@ def delete_offsets_command(
         checked(
             asked,
             lambda: delete_offsets(
-                asked, one_named("group", name, group), parse_partitions(topics or ())
+                asked,
+                one_named("group", name, group),
+                parse_partitions(topics or ()),
+                execute=is_executed(dry_run, execute),
             ),
         )
     )
@@ -254,18 +261,21 @@ def remove_members_command(
         ),
     ] = None,
     all_members: Annotated[bool, typer.Option("--all", help="Every member of the group.")] = False,
+    dry_run: DryRun = False,
+    execute: Execute = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
-    """Remove members whose process is gone, without waiting for the end of their session.
+    """Show members whose process is gone, and remove them with --execute.
 
-    A member that still runs joins again by itself.
+    They are gone before the end of their session. A member that still runs joins
+    again by itself.
 
     \b
-    apportion groups remove-members flights-etl --instance worker-7
     apportion groups remove-members flights-etl --all
+    apportion groups remove-members flights-etl --instance worker-7 --execute
     """
     from apportion.cli.groups.removing import parse_members, remove_members
 
@@ -277,6 +287,7 @@ def remove_members_command(
                 asked,
                 one_named("group", name, group),
                 parse_members(members or (), instances or (), all_members),
+                execute=is_executed(dry_run, execute),
             ),
         )
     )

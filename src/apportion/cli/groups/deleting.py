@@ -8,9 +8,11 @@ from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
-from apportion.cli.groups.report import group_has_members, read_members
-from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.groups.report import EMPTY_STATES, group_has_members, read_members
+from apportion.cli.lines import print_dry_run, print_sentence, row_console
+from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
+from apportion.client.group_positions import CommittedOffsets
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.group_changes import DeleteGroupQuery, DeleteOffsetsQuery
 from apportion.member.cluster_queries.offsets import AllOffsetsQuery
@@ -18,19 +20,27 @@ from apportion.member.permissions import denial_or_none
 from apportion.readable import readable
 from apportion.topics import TopicPartition, grouped, ranges
 
+COLUMNS = (
+    Column("TOPIC", Kind.NAME),
+    Column("PARTITION", Kind.NUMBER),
+    Column("COMMITTED", Kind.NUMBER),
+)
 
-def delete_groups(asked: Asked, names: Iterable[str]) -> int:
-    """Delete the groups, each by itself, and print what was done; return the exit code."""
+
+def delete_groups(asked: Asked, names: Iterable[str], *, execute: bool) -> int:
+    """Show the groups, or delete them, each by itself; return the exit code."""
 
     def change(cluster: Cluster) -> ReportedChange[list[Report]]:
         deleted, failures = [], []
         for group_id in dict.fromkeys(names):
             try:
-                _delete(cluster, group_id, asked.at)
+                if execute:
+                    _delete(cluster, group_id, asked.at)
+                    deleted.append({"group": group_id, "deleted": True})
+                else:
+                    deleted.append(_shown_group(cluster, group_id, asked.at))
             except Refused as refused:
                 failures.append(refused)
-            else:
-                deleted.append({"group": group_id, "deleted": True})
         return ReportedChange(deleted, failures)
 
     return print_change(asked, change, _show_groups)
@@ -38,7 +48,38 @@ def delete_groups(asked: Asked, names: Iterable[str]) -> int:
 
 def _show_groups(deleted: list[Report]) -> None:
     for row in deleted:
-        print_sentence(row_console(), f"{readable(row['group'])} is deleted.")
+        name = readable(row["group"])
+        if row["deleted"]:
+            print_sentence(row_console(), f"{name} is deleted.")
+            continue
+        topics = grouped((each["topic"], each["partition"]) for each in row["offsets"])
+        offsets = ", ".join(f"{topic} {ranges(numbers)}" for topic, numbers in topics.items())
+        held = f"its offsets in {readable(offsets)}" if offsets else "no offsets"
+        print_sentence(row_console(), f"{name} would be deleted, with {held}.")
+    if any(not row["deleted"] for row in deleted):
+        print_dry_run("delete them")
+
+
+def _shown_group(cluster: Cluster, group_id: str, at: str) -> Report:
+    """Return what the deletion of a group would remove; raise Refused where it is not possible."""
+    group = read_members(cluster, group_id, at)
+    if group["members"] or group["state"] not in EMPTY_STATES:
+        raise group_has_members(cluster, group, at)
+    committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
+    return {"group": group_id, "deleted": False, "offsets": _rows(committed, sorted(committed))}
+
+
+def _rows(committed: CommittedOffsets, partitions: Iterable[TopicPartition]) -> list[Report]:
+    """Return a row for each committed offset of these partitions."""
+    return [
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "committed": committed[each].offset,
+            "deleted": False,
+        }
+        for each in partitions
+    ]
 
 
 def _delete(cluster: Cluster, group_id: str, at: str) -> None:
@@ -60,30 +101,37 @@ def _has_members(cluster: Cluster, group_id: str, at: str) -> GroupHasMembers:
     return GroupHasMembers(group_id, (), at)
 
 
-def delete_offsets(asked: Asked, group_id: str, choice: PartitionChoice) -> int:
-    """Delete the group's offsets of the chosen partitions; return the exit code."""
+def delete_offsets(asked: Asked, group_id: str, choice: PartitionChoice, *, execute: bool) -> int:
+    """Show the group's offsets of the chosen partitions, or delete them; return the exit code."""
     if choice.is_everything:
         raise WrongArguments("name the topics whose offsets to delete, as --topic TOPIC[:0,1]")
     return print_change(
         asked,
-        lambda cluster: _delete_offsets(cluster, group_id, choice, asked.at),
+        lambda cluster: _delete_offsets(cluster, group_id, choice, asked.at, execute=execute),
         lambda report: _show_offsets(report, group_id),
     )
 
 
 def _delete_offsets(
-    cluster: Cluster, group_id: str, choice: PartitionChoice, at: str
+    cluster: Cluster, group_id: str, choice: PartitionChoice, at: str, *, execute: bool
 ) -> ReportedChange[list[Report]]:
-    """Delete the offsets; return the partitions that have none any more, and the failures."""
-    read_members(cluster, group_id, at)  # raises NoSuchGroup
+    """Delete the offsets; return their rows, and the failures. execute: else only look."""
+    group = read_members(cluster, group_id, at)
     committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
     require_in_group(group_id, committed, choice, at)
     partitions = tuple(sorted(chosen(committed, choice)))
-    codes = cluster.ask_coordinator(DeleteOffsetsQuery(group_id, partitions))
+    if execute:
+        codes = cluster.ask_coordinator(DeleteOffsetsQuery(group_id, partitions))
+    else:
+        # As far as members tell: what a regular expression matches they do not.
+        topics = {name for each in group["members"] for name in (*each["topics"], *each["owns"])}
+        codes = {
+            each: Code.GROUP_SUBSCRIBED_TO_TOPIC if each.topic in topics else Code.NONE
+            for each in partitions
+        }
     deleted = [
-        {"topic": each.topic, "partition": each.partition, "deleted": True}
-        for each in partitions
-        if codes[each] is Code.NONE
+        row | {"deleted": execute}
+        for row in _rows(committed, (each for each in partitions if codes[each] is Code.NONE))
     ]
     failed = grouped(
         ((each.topic, codes[each]), each) for each in partitions if codes[each] is not Code.NONE
@@ -109,6 +157,11 @@ def _refusal(group_id: str, code: Code, partitions: tuple[TopicPartition, ...], 
 
 
 def _show_offsets(deleted: list[Report], group_id: str) -> None:
+    if any(not row["deleted"] for row in deleted):
+        names = [column.heading.lower() for column in COLUMNS]
+        print_table(COLUMNS, [[row[name] for name in names] for row in deleted])
+        print_dry_run("delete these offsets")
+        return
     for topic, numbers in grouped((row["topic"], row["partition"]) for row in deleted).items():
         print_sentence(
             row_console(),

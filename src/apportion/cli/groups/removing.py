@@ -8,7 +8,7 @@ from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.failures import Impossible, WrongArguments
 from apportion.cli.groups.report import read_members
-from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.lines import print_dry_run, print_sentence, row_console
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.group_changes import (
@@ -40,21 +40,31 @@ def parse_members(
     return choice
 
 
-def remove_members(asked: Asked, group_id: str, choice: MemberChoice) -> int:
-    """Remove the members and print which are gone; return the exit code."""
+def remove_members(asked: Asked, group_id: str, choice: MemberChoice, *, execute: bool) -> int:
+    """Show the members, or remove them and print which are gone; return the exit code."""
 
     def change(cluster: Cluster) -> ReportedChange[list[Report]]:
         group = read_members(cluster, group_id, asked.at)
-        return _remove(cluster, group, tuple(dict.fromkeys(_chosen(group, choice, asked.at))))
+        members = tuple(dict.fromkeys(_chosen(group, choice, asked.at)))
+        if execute:
+            return _remove(cluster, group, members)
+        return ReportedChange([_row(each, removed=False) for each in members], ())
 
     return print_change(asked, change, _show)
 
 
-def _show(removed: list[Report]) -> None:
-    for row in removed:
+def _row(member: RemovedMember, *, removed: bool) -> Report:
+    return {"member": member.member_id, "instance": member.instance_id, "removed": removed}
+
+
+def _show(members: list[Report]) -> None:
+    for row in members:
         instance = f" ({row['instance']})" if row["instance"] else ""
-        print_sentence(row_console(), readable(f"{row['member']}{instance} is removed."))
-    print_sentence(row_console(), REJOINS if removed else "The group has no members.")
+        what = "is removed" if row["removed"] else "would be removed"
+        print_sentence(row_console(), readable(f"{row['member']}{instance} {what}."))
+    print_sentence(row_console(), REJOINS if members else "The group has no members.")
+    if any(not row["removed"] for row in members):
+        print_dry_run("remove them")
 
 
 def _remove(
@@ -68,11 +78,7 @@ def _remove(
     for each in members:
         if each.member_id not in classic:
             errors[each] = _remove_consumer(cluster, group["group"], each)
-    removed = [
-        {"member": each.member_id, "instance": each.instance_id, "removed": True}
-        for each in members
-        if errors[each] is None
-    ]
+    removed = [_row(each, removed=True) for each in members if errors[each] is None]
     return ReportedChange(removed, [error for error in errors.values() if error is not None])
 
 

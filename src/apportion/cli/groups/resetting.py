@@ -11,7 +11,7 @@ from apportion.cli.failures import GroupHasMembers, Impossible, NoSuchGroup, Wro
 from apportion.cli.groups.partitions import PartitionChoice, existing_partitions
 from apportion.cli.groups.report import EMPTY_STATES, group_has_members, read_members
 from apportion.cli.groups.reset_targets import PartitionLog, ResetTarget, TargetOptions
-from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.lines import print_dry_run
 from apportion.cli.properties import refuse_twice, text_of
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
@@ -33,7 +33,6 @@ COLUMNS = (
     Column("NEW", Kind.NUMBER),
     Column("NOTE", Kind.LIST),
 )
-DRY_RUN = "Nothing was changed: add --execute to commit these offsets."
 LIMITED = "limited to the log"
 NO_OFFSET = OffsetAndMetadata(None)
 
@@ -126,7 +125,7 @@ def _show(report: Report) -> None:
     columns = COLUMNS if has_notes else COLUMNS[:-1]
     print_table(columns, [row[: len(columns)] for row in rows])
     if not report["executed"]:
-        print_sentence(row_console(), DRY_RUN)
+        print_dry_run("commit these offsets")
 
 
 def _reset(cluster: Cluster, plan: ResetPlan, at: str) -> Report:

@@ -1,6 +1,7 @@
 """`apportion topics create`, `alter` and `delete`."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from apportion.cli.asked import Asked, Report
@@ -15,9 +16,10 @@ from apportion.cli.cluster_settings import (
     require_known,
 )
 from apportion.cli.failures import Advised, NoSuchTopic, WrongArguments
-from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.lines import print_dry_run, print_sentence, row_console
 from apportion.cli.topics.report import read_topics
 from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topic_changes import (
@@ -26,7 +28,9 @@ from apportion.member.cluster_queries.topic_changes import (
     NewTopic,
 )
 from apportion.readable import readable
+from apportion.topics import partitions_of
 from apportion.wire.messages.describe_configs import TOPIC
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 BROKER_DEFAULT = -1
 """The number of partitions or replicas in CreateTopics that leaves it to the broker."""
@@ -139,15 +143,19 @@ def _show_altered(report: Report, alteration: TopicAlteration) -> None:
         print_sentence(console, f"{name} has {_partitions(partitions)} now.")
 
 
-def delete_topics(asked: Asked, names: Iterable[str], if_exists: bool) -> int:
-    """Delete the topics, each by itself; return the exit code."""
+def delete_topics(asked: Asked, names: Iterable[str], *, if_exists: bool, execute: bool) -> int:
+    """Show the topics, or delete them, each by itself; return the exit code."""
 
     def change(cluster: Cluster) -> ReportedChange[list[Report]]:
         deleted: list[Report] = []
         failures: list[Exception] = []
         for name in dict.fromkeys(names):
             try:
-                cluster.run(send_until_accepted(DeleteTopicsQuery(name, asked.timeout_ms)))
+                if execute:
+                    cluster.run(send_until_accepted(DeleteTopicsQuery(name, asked.timeout_ms)))
+                    deleted.append({"topic": name, "deleted": True})
+                else:
+                    deleted.append(_topic_to_delete(cluster, name))
             except Refused as refused:
                 if refused.code not in UNKNOWN_TOPIC:
                     failures.append(refused)
@@ -155,17 +163,40 @@ def delete_topics(asked: Asked, names: Iterable[str], if_exists: bool) -> int:
                     deleted.append({"topic": name, "deleted": False})
                 else:
                     failures.append(NoSuchTopic(name, asked.at))
-            else:
-                deleted.append({"topic": name, "deleted": True})
         return ReportedChange(deleted, failures)
 
     return print_change(asked, change, _show_deleted)
 
 
+def _topic_to_delete(cluster: Cluster, name: str) -> Report:
+    """Return what the deletion of a topic would remove. Raises Refused if there is no such topic.
+
+    offsets: None where the leaders do not answer, since it can be deleted all the same.
+    """
+    topic = cluster.topics([name], fresh=True).named(name)
+    if topic is None:
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name)
+    partitions = partitions_of(topic)
+    held = None
+    with suppress(Refused, Disconnected):
+        starts = cluster.list_offsets(partitions, EARLIEST)
+        held = sum(cluster.list_offsets(partitions, LATEST).values()) - sum(starts.values())
+    return {"topic": name, "deleted": False, "partitions": len(partitions), "offsets": held}
+
+
 def _show_deleted(topics: list[Report]) -> None:
     for topic in topics:
-        state = "is deleted" if topic["deleted"] else "does not exist"
+        if "partitions" in topic:
+            held = "an unknown number of" if topic["offsets"] is None else topic["offsets"]
+            state = (
+                f"would be deleted: {_partitions(topic['partitions'])}, {held} offsets from their "
+                "beginning to their end"
+            )
+        else:
+            state = "is deleted" if topic["deleted"] else "does not exist"
         print_sentence(row_console(), f"{readable(topic['topic'])} {state}.")
+    if any("partitions" in topic for topic in topics):
+        print_dry_run("delete them")
 
 
 def _partitions(count: int | None) -> str:

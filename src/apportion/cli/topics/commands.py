@@ -12,8 +12,11 @@ from apportion.cli.arguments import (
     AsJson,
     Bootstrap,
     CommandConfig,
+    DryRun,
+    Execute,
     OnlyCheck,
     Timeout,
+    is_executed,
     names_to_delete,
     one_named,
     topic_assignments,
@@ -221,15 +224,18 @@ def delete_command(
     names: TopicArguments = None,
     topic: TopicOptions = None,
     if_exists: IfExists = False,
+    dry_run: DryRun = False,
+    execute: Execute = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
-    """Delete topics with all their records.
+    """Show topics, and delete them with all their records with --execute.
 
     \b
     apportion topics delete flights-old
+    apportion topics delete flights-old --execute
     """
     from apportion.cli.topics.changing import delete_topics
 
@@ -237,6 +243,7 @@ def delete_command(
 
     def run() -> int:
         named = names_to_delete("topic", names, topic)
-        return delete_topics(asked, named, if_exists)
+        executed = is_executed(dry_run, execute)
+        return delete_topics(asked, named, if_exists=if_exists, execute=executed)
 
     raise typer.Exit(checked(asked, run))

@@ -10,7 +10,7 @@ from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.command_config import command_security
 from apportion.cli.denials import advised
 from apportion.cli.failures import Advised, WrongArguments, print_warning
-from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.lines import print_dry_run, print_sentence, row_console
 from apportion.cli.users.passwords import PasswordSource, asked_password
 from apportion.cli.users.report import NoSuchUser, read_users, user_report
 from apportion.client.cluster import Cluster
@@ -43,7 +43,7 @@ ITERATIONS = Setting(
 CHANGE = "change users"
 NOTHING = "Nothing was changed: there is no such user, or no such password."
 LAST_SUPER_USER = (
-    "had the last SCRAM password of super.users: unless a super user logs in otherwise, or an ACL "
+    "the last SCRAM password of super.users {}: unless a super user logs in otherwise, or an ACL "
     "allows somebody to ALTER the cluster, nobody can change users and ACLs any more. To mend "
     "that, start the broker with --add-scram, or Apache Kafka with another super.users"
 )
@@ -139,14 +139,15 @@ def remove_users(
     mechanisms: tuple[ScramMechanism, ...],
     *,
     if_exists: bool,
-    force: bool,
+    own_login: bool,
+    execute: bool,
 ) -> int:
-    """Remove the passwords of users, each by itself; return the exit code.
+    """Show the passwords of users, or remove them, each by itself; return the exit code.
 
-    force: also that by which this command logs in.
+    own_login: also that by which this command logs in.
     """
     named = tuple(dict.fromkeys(users))
-    if not force:
+    if not own_login:
         _refuse_own_login(asked, named, mechanisms)
 
     def change(cluster: Cluster) -> ReportedChange[list[Report]]:
@@ -162,21 +163,29 @@ def remove_users(
                     _require(asked, user, has, mechanisms)
                 for mechanism in mechanisms or has:
                     if mechanism in has:
-                        query = DeletePasswordQuery(user, mechanism)
-                        cluster.run(send_until_accepted(query))
-                        rows.append(user_report(has[mechanism]) | {"removed": True})
+                        if execute:
+                            query = DeletePasswordQuery(user, mechanism)
+                            cluster.run(send_until_accepted(query))
+                        rows.append(user_report(has[mechanism]) | {"removed": execute})
             except Refused as refused:
                 failures.append(advised(refused, CHANGE, AclOperation.ALTER))
         # One whose removal was refused still lets a super user in.
-        if last and all(user_report(each) | {"removed": True} in rows for each in last):
+        if last and all(user_report(each) | {"removed": execute} in rows for each in last):
             names = listed(sorted({each.user for each in last}))
-            print_warning(asked.command, f"{names} {LAST_SUPER_USER}", asked.as_json)
+            fate = LAST_SUPER_USER.format("is gone" if execute else "would be gone")
+            print_warning(asked.command, f"{names}: {fate}", asked.as_json)
         return ReportedChange(rows, failures)
 
     def sentence(row: Report) -> str:
-        return f"{row['user']} has no password for {row['mechanism']} any more."
+        has = "has" if row["removed"] else "would have"
+        return f"{row['user']} {has} no password for {row['mechanism']} any more."
 
-    return print_change(asked, change, _shown(sentence))
+    def show(rows: list[Report]) -> None:
+        _shown(sentence)(rows)
+        if rows and not execute:
+            print_dry_run("remove them")
+
+    return print_change(asked, change, show)
 
 
 def _last_super_users(
@@ -207,7 +216,7 @@ def _refuse_own_login(
     if login.mechanism in removed:
         raise WrongArguments(
             f"{login.name} is the user by whom this command logs in ({login.mechanism}), and could "
-            "not log in any more: --force removes the password all the same"
+            "not log in any more: --own-login removes the password all the same"
         )
 
 

@@ -12,7 +12,10 @@ from apportion.cli.arguments import (
     AsJson,
     Bootstrap,
     CommandConfig,
+    DryRun,
+    Execute,
     Timeout,
+    is_executed,
     one_of_any_case,
     user_names,
     whole_number_or_none,
@@ -185,20 +188,23 @@ def remove_command(
     if_exists: Annotated[
         bool, typer.Option("--if-exists", help="A user who does not exist is no error.")
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also the password by which this command logs in.")
+    own_login: Annotated[
+        bool, typer.Option("--own-login", help="Also the password by which this command logs in.")
     ] = False,
+    dry_run: DryRun = False,
+    execute: Execute = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
-    """Remove SCRAM users, or their passwords for one mechanism.
+    """Show SCRAM users, or their passwords for one mechanism, and remove them with --execute.
 
     Connections that are open stay, and so do ACLs: apportion acls remove --principal User:NAME.
 
     \b
     apportion users remove alice bob
+    apportion users remove alice bob --execute
     """
     from apportion.cli.users.changing import remove_users
     from apportion.cli.users.report import parse_mechanisms
@@ -209,6 +215,13 @@ def remove_command(
         if not names:
             raise WrongArguments("name the users to remove")
         given = parse_mechanisms(mechanism or ())
-        return remove_users(asked, names, given, if_exists=if_exists, force=force)
+        return remove_users(
+            asked,
+            names,
+            given,
+            if_exists=if_exists,
+            own_login=own_login,
+            execute=is_executed(dry_run, execute),
+        )
 
     raise typer.Exit(checked(asked, run))

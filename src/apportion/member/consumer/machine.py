@@ -211,8 +211,8 @@ class ConsumerMember(ComputingMember):
             limit_s = self.settings.wait_limit_ms / 1000
             return (
                 f"{why} It was not released within {limit_s:g} s; `apportion groups remove-members "
-                f"{self.settings.group_id} --instance {self.settings.instance_id}` removes a "
-                "member that has died."
+                f"{self.settings.group_id} --instance {self.settings.instance_id} --execute` "
+                "removes a member that has died."
             )
         if code is not Code.UNSUPPORTED_VERSION:
             return why
