@@ -12,6 +12,7 @@ import pytest
 from apportion.client.bootstrap import addresses, require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import BrokerConnection, Disconnected
+from apportion.client.consumer import Consumer
 from apportion.client.group_membership import GroupMembership
 from apportion.client.members import new_member
 from apportion.errors import Refused
@@ -27,6 +28,7 @@ from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.table import api_of, api_versions_response, encode_response
 from tests.client import changes
+from tests.client.name_servers import NO_ANSWER, NO_SUCH_NAME, answer_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +71,43 @@ def test_a_command_needs_one_bootstrap_server_whose_host_has_an_address() -> Non
         r" servers \(.+\): see that the name is right",
     ):
         require_known_host("nosuch.invalid:9092,nosuch.invalid:9093,nor.invalid:9092")
+
+
+def test_a_consumer_of_a_name_that_does_not_exist_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer_with(monkeypatch, nosuch=NO_SUCH_NAME)
+    with pytest.raises(
+        Disconnected,
+        match=r"^no address is known for the host 'nosuch' of the bootstrap servers \(Name or "
+        r"service not known\): see that the name is right$",
+    ):
+        Consumer(["nosuch:9092"], "g", topics=["t"])
+
+
+def test_a_consumer_goes_on_with_the_one_name_that_exists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer_with(monkeypatch, nosuch=NO_SUCH_NAME)
+    with (
+        EmbeddedBroker() as broker,
+        closing(Cluster(broker.bootstrap)) as cluster,
+        Consumer(f"nosuch:9092,{broker.bootstrap}", "g", topics=["t"]) as consumer,
+    ):
+        cluster.create_topic("t", 1)
+        while not consumer.assignment:
+            consumer.poll(100)
+
+
+def test_a_consumer_waits_for_a_name_server_and_for_a_name_that_was_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer_with(monkeypatch, silent=NO_ANSWER)
+    with Consumer("silent:9092", "g", topics=["t"]) as consumer:
+        assert consumer.poll(0) == []
+    with Consumer("localhost:1", "g", topics=["t"]) as consumer:
+        answer_with(monkeypatch, localhost=NO_SUCH_NAME)
+        assert consumer.poll(0) == []
 
 
 def trying(times: int) -> Rule[None]:

@@ -12,7 +12,10 @@ from apportion.client.cluster import Cluster
 from apportion.client.security_options import client_security
 from apportion.member.batch.membership import MembershipFailed
 from apportion.security.jaas import jaas_of
+from apportion.spark.options.values import OptionError
+from apportion.spark.reading.source_columns import source_columns
 from apportion.spark.source import GroupSource
+from tests.client.name_servers import NO_ANSWER, NO_SUCH_NAME, answer_with
 from tests.node.acl_requests import acl
 from tests.spark.error_page import assert_on_page
 from tests.spark.in_process_broker import bootstrap, clients
@@ -97,6 +100,28 @@ def test_a_stream_that_can_begin_changes_nothing_when_it_is_loaded(
     assert load(bootstrap, **options)[:2] == ["key", "value"]
     assert clients.list_groups() == []
     assert len(clients.topics(["t", "not-there-yet"], fresh=True)) == 1
+
+
+def test_a_host_that_does_not_exist_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_with(monkeypatch, nosuch=NO_SUCH_NAME)
+    with pytest.raises(OptionError) as refused:
+        load("nosuch:9092")
+    assert str(refused.value) == (
+        "option kafka.bootstrap.servers: no address is known for the host 'nosuch' of the "
+        "bootstrap servers (Name or service not known): see that the name is right."
+    )
+    assert_on_page("a host that does not exist", str(refused.value))
+    given = {"kafka.bootstrap.servers": "nosuch:9092", "subscribe": "t"}
+    with pytest.raises(OptionError, match="'nosuch'"):
+        GroupSource(given).reader(source_columns(include_headers=False)).partitions()
+
+
+def test_a_name_server_that_does_not_answer_is_waited_for(
+    patience_s: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(monkeypatch, silent=NO_ANSWER)
+    patience_s(1)
+    assert refusal("silent:9092").startswith("group g at silent:9092: no connection to the broker")
 
 
 def test_a_broker_that_is_not_there_is_waited_for_and_then_named(

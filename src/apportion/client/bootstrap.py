@@ -56,11 +56,15 @@ def scheme_remedy_or_none(entry: str) -> str | None:
     return f"leave {scheme}{separator} off and write host:port" if separator else None
 
 
-def require_known_host(bootstrap: str) -> None:
+def require_known_host(
+    bootstrap: str | Iterable[str], *, waits_for_name_server: bool = False
+) -> None:
     """Raise Disconnected if no host of the bootstrap servers has an address.
 
-    For commands, whose user is waiting. A member tries again instead: the name server may be the
-    one that is down.
+    One of them is enough. Called once, before the first connection, as by Kafka's clients: a name
+    that was known and is so no longer is a matter of the name server, for which a member waits.
+    waits_for_name_server: leave it alone, too, where none answers now; commands do not, whose user
+    is waiting.
     """
     # Here, as options are parsed by this module, too, where nothing is connected.
     from apportion.client.connection import Disconnected
@@ -74,6 +78,8 @@ def require_known_host(bootstrap: str) -> None:
             return
         except OSError as error:
             failure = error
+            if waits_for_name_server and error.errno == socket.EAI_AGAIN:
+                return
     hosts = dict.fromkeys(host for host, _ in servers)
     raise Disconnected(
         f"no address is known for the host {' or '.join(map(repr, hosts))} of the bootstrap "

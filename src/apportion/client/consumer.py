@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, Unpack
 
+from apportion.client.bootstrap import require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
@@ -76,7 +77,11 @@ class Consumer(RuleDriver):
         topics: Iterable[str] = (),
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        """Join the group at once if there are topics. ValueError: a wrong option."""
+        """Join the group at once if there are topics.
+
+        Raises ValueError for a wrong option, and Disconnected where no host of the bootstrap
+        servers has an address.
+        """
         chosen = checked(group_id, options)
         self._group_protocol: str = chosen["group_protocol"]
         self._max_records: int = chosen["max_poll_records"]
@@ -88,6 +93,7 @@ class Consumer(RuleDriver):
             client_id=chosen["client_id"],
             security=client_security(options),
         )
+        require_known_host(self._cluster.bootstrap_servers, waits_for_name_server=True)
         self._membership = self._new_membership(group_id, chosen)
         self._measuring = [
             each

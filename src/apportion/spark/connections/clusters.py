@@ -44,6 +44,21 @@ class ConnectionSettings(NamedTuple):
         )
 
 
+def refuse_unknown_hosts(options: ClusterOptions) -> None:
+    """Raise OptionError where no host of the bootstrap servers has an address.
+
+    For what a program calls before a query runs. A query that runs waits: the name was known.
+    """
+    from apportion.client.bootstrap import require_known_host
+    from apportion.client.connection import Disconnected
+    from apportion.spark.options.values import OptionError
+
+    try:
+        require_known_host(options.bootstrap, waits_for_name_server=True)
+    except Disconnected as unknown:
+        raise OptionError(f"option kafka.bootstrap.servers: {unknown}.") from None
+
+
 def cluster_of(options: ClusterOptions, *, client_id: str = "") -> "Cluster":
     """Return the cluster of these options, which connects with its first request.
 

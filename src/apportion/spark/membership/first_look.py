@@ -14,14 +14,15 @@ from apportion.member.batch.first_look import FirstLook
 from apportion.member.records.queries import FetchRecords
 from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import run_rule
-from apportion.spark.connections.clusters import cluster_of
+from apportion.spark.connections.clusters import cluster_of, refuse_unknown_hosts
 from apportion.spark.options.stream import SourceOptions
 
 log = logging.getLogger("apportion.spark")
 
 
 def look_at_cluster(options: SourceOptions) -> None:
-    """Raise MembershipFailed if no query with these options can begin."""
+    """Raise MembershipFailed, or OptionError, if no query with these options can begin."""
+    refuse_unknown_hosts(options)
     cluster = cluster_of(options)
     look = FirstLook(
         options.group,

@@ -18,7 +18,7 @@ from apportion.machine import Note
 from apportion.member.batch.bounded_read import ReadRefused, read_ranges
 from apportion.member.batch.retry_limits import remedy
 from apportion.rules import run_rule
-from apportion.spark.connections.clusters import cluster_of
+from apportion.spark.connections.clusters import cluster_of, refuse_unknown_hosts
 from apportion.spark.monitoring.log_lines import log_like_spark
 from apportion.spark.options.batch_read import BatchOptions
 from apportion.spark.processes.plain_errors import without_traceback
@@ -43,6 +43,7 @@ class BatchReader(TaskReader, DataSourceReader):
 
     def _planned_tasks(self) -> Sequence[InputPartition]:
         options = self._options
+        refuse_unknown_hosts(options)
         cluster = cluster_of(options)
         try:
             span = run_rule(
