@@ -35,6 +35,15 @@ def test_words_of_a_broker_that_name_nobody_are_replaced() -> None:
         assert denial_or_none("FindCoordinator", GROUP, ("g",), said) == own
 
 
+def test_a_principal_that_the_broker_names_is_whom_the_command_names() -> None:
+    said = "User:CN=bob, O=a b has no permission for READ on group g."
+    assert denial_or_none("JoinGroup", GROUP, ("g",), said) == (
+        "User:CN=bob, O=a b has no permission for READ on group g; whoever may alter the cluster "
+        "gives it by `apportion acls add --allow-principal 'User:CN=bob, O=a b' --operation Read "
+        "--group g`"
+    )
+
+
 def test_of_many_topics_a_few_are_named() -> None:
     why = denial_or_none("Fetch", TOPIC, [f"t{number}" for number in range(9)])
     assert why == (

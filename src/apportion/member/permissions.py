@@ -21,7 +21,8 @@ READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 TOPIC, GROUP = Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED
 CLUSTER = Code.CLUSTER_AUTHORIZATION_FAILED
 MOST_NAMES = 5
-GRANT = "`apportion acls add --allow-principal User:NAME"
+GRANT = "`apportion acls add --allow-principal"
+ANYBODY = "User:NAME"
 
 
 class Resource(NamedTuple):
@@ -89,17 +90,20 @@ def denial_or_none(api: str, code: Code, names: Sequence[str], said: str = "") -
         f"{_named(code, names)}"
     )
     what = "it" if given is operation else f"{given.name}, which includes it,"
-    return f"{words}; {grant(what, given, _options(code, names))}"
+    # The distinguished name of a certificate may have spaces.
+    principal, said_so, _ = said.partition(" has no permission for ")
+    whom = principal if names_principal and said_so else ANYBODY
+    return f"{words}; {grant(what, given, _options(code, names), whom)}"
 
 
-def grant(what: str, operation: AclOperation, resources: str) -> str:
+def grant(what: str, operation: AclOperation, resources: str, principal: str = ANYBODY) -> str:
     """Return the end of a sentence: who gives a permission, and by which command.
 
     resources: options of the command.
     """
     return (
-        "whoever may alter the cluster gives "
-        f"{what} by {GRANT} --operation {operation_word(operation)} {resources}`"
+        f"whoever may alter the cluster gives {what} by {GRANT} {shlex.quote(principal)} "
+        f"--operation {operation_word(operation)} {resources}`"
     )
 
 
