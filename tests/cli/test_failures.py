@@ -39,3 +39,25 @@ def test_a_host_without_an_address_ends_a_command_without_retries(room: str) -> 
         f"apportion {room}: no address is known for the host 'nosuch.invalid' of the bootstrap "
         "servers ("
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["lisst"], "no such command 'lisst'; `apportion --help` shows what there is"),
+        (["--verson"], "there is no option --verson: did you mean --version?"),
+        (["groups", "list", "--state"], "option '--state' requires an argument"),
+    ],
+)
+def test_a_command_line_without_a_room_is_refused_in_a_sentence(
+    words: list[str], said: str
+) -> None:
+    refused = CliRunner().invoke(app, words)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == f"apportion: {said}\n"
+
+
+def test_a_room_without_a_command_shows_its_help() -> None:
+    shown = CliRunner().invoke(app, ["groups"])
+    assert (shown.exit_code, shown.stderr) == (2, "")
+    assert "Show and change the consumer groups" in shown.stdout

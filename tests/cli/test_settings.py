@@ -89,9 +89,9 @@ def test_a_wrong_timeout_is_answered_with_what_it_takes(timeout: str) -> None:
         app, ["groups", "list", "--timeout-ms", timeout], env={"COLUMNS": "120"}
     )
     assert result.exit_code == 2
-    assert (
-        f"Invalid value for '--timeout-ms': it must be a whole number of at least 1, not "
-        f"'{timeout}'." in result.stderr
+    assert result.stderr == (
+        "apportion groups: invalid value for '--timeout-ms': it must be a whole number of at least "
+        f"1, not '{timeout}'; `apportion groups list --help` shows what there is\n"
     )
 
 

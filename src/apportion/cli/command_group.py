@@ -1,12 +1,15 @@
 """The commands as a whole: their help and their options, and when they are imported."""
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
+from apportion.cli.failures import UNUSABLE
 from apportion.cli.plain_values import take_plain_values
 
 
@@ -49,6 +52,44 @@ class LaterCommands(Commands):
     """Commands of which most are imported when they are asked for: all of them take a while."""
 
     later: ClassVar[Mapping[str, LaterCommand]] = {}
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line; what is wrong with it is a sentence, as all other failures are."""
+        run = partial(
+            super().main,
+            args,
+            prog_name,
+            complete_var,
+            standalone_mode=False,
+            windows_expand_args=windows_expand_args,
+            **extra,
+        )
+        if not standalone_mode:
+            return run()
+        try:
+            sys.exit(run())
+        except typer.Abort:
+            sys.exit("Aborted.")
+        except Exception as error:
+            if not hasattr(error, "format_message"):
+                raise
+            refused: Any = error
+        # No arguments, where the help is the answer.
+        if type(refused).__name__ == "NoArgsIsHelpError":
+            typer.echo(refused.ctx.get_help())
+        else:
+            from apportion.cli.usage_errors import print_usage_error
+
+            print_usage_error(refused, as_json="--json" in (args or sys.argv[1:]))
+        sys.exit(UNUSABLE)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, those that come later last."""

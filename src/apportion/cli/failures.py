@@ -126,7 +126,8 @@ def print_failure(command: str, error: Exception, as_json: bool) -> None:
         )
         print(json.dumps({"error": code, "message": readable(text)}), file=sys.stderr)
     else:
-        print(f"apportion {command}: {readable(str(error))}", file=sys.stderr)
+        begin = f"apportion {command}".rstrip()
+        print(f"{begin}: {readable(str(error))}", file=sys.stderr)
 
 
 def print_warning(command: str, text: str, as_json: bool) -> None:

@@ -69,8 +69,8 @@ class ClusterOutage:
         return [] if lasted_s is None else [f"the cluster answers again after {lasted_s:.0f} s"]
 
 
-class GroupView:
-    """What is shown of the group: nothing before it is there, then each report."""
+class WatchedGroup:
+    """The reports on a group that are shown, of which there are none before it exists."""
 
     def __init__(self, watcher: Watcher) -> None:
         """Begin before the first look at the group."""
@@ -120,7 +120,7 @@ def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> Non
     found: Report | NoSuchGroup | None = _look(cluster, group_id, asked.at)
     slowest_s = time.monotonic() - began_s
     outage, watcher = ClusterOutage(), _watcher(asked)
-    view = GroupView(watcher)
+    view = WatchedGroup(watcher)
     try:
         for shown in count(1):
             if isinstance(found, NoSuchGroup):
