@@ -257,6 +257,12 @@ class Code(IntEnum):
         "The broker has as many share sessions as it may have.",
         RETRIABLE,
     )
+    GROUP_DELETION_FAILED = 134, "The group could not be deleted completely."
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = (
+        135,
+        "The broker could not take over the description of the streams topology.",
+    )
+    CONTROLLER_ID_NOT_REGISTERED = 136, "No controller of that id is registered."
 
 
 AUTHENTICATION_FAILURES = (

@@ -23,6 +23,7 @@ from tests.kafka.differential.steps import (
     Beat,
     Describe,
     ListGroups,
+    Settle,
     Step,
 )
 
@@ -91,6 +92,81 @@ def test_most_votes_choose_the_assignor(
     assert [side.play(Describe((group,)))[group]["assignor"] for side in sides] == [chosen, chosen]
 
 
+VOTER: dict[str, Any] = JOIN | {"topics": ("six", "three")}
+
+
+def static_members_vote_anew(group: str) -> list[Step]:
+    """Two static members come back, and ask for another assignor (KAFKA-20434)."""
+    return [
+        *(Beat(group, name, instance=name, **VOTER) for name in "ab"),
+        *(Beat(group, name, -2, instance=name) for name in "ab"),
+        *(
+            Beat(group, successor, instance=name, **VOTER | {"assignor": "uniform"})
+            for name, successor in ("ac", "bd")
+        ),
+    ]
+
+
+def a_member_votes_anew(group: str) -> list[Step]:
+    """The only member asks for another assignor, and at last for the same one again."""
+    return [
+        Beat(group, "a", **VOTER),
+        Beat(group, "a", 2, assignor="uniform"),
+        Beat(group, "a", 3, assignor="uniform"),
+    ]
+
+
+def members_without_topics_vote(group: str) -> list[Step]:
+    """The first member is against the default; later ones are outvoted, or decide."""
+    voter = JOIN | {"topics": ()}
+    return [
+        Beat(group, "a", **voter),
+        Beat(group, "b", **voter),
+        Beat(group, "c", **voter | {"assignor": "uniform"}),
+        Beat(group, "b", 2, assignor="uniform"),
+    ]
+
+
+def all_members_leave(group: str) -> list[Step]:
+    """The last member leaves (KAFKA-20442)."""
+    return [Beat(group, "a", **VOTER), Beat(group, "a", -1)]
+
+
+@pytest.mark.parametrize(
+    ("script", "epoch"),
+    [
+        (static_members_vote_anew, 4),
+        (a_member_votes_anew, 3),
+        (members_without_topics_vote, 3),
+        (all_members_leave, 3),
+    ],
+)
+def test_both_brokers_bump_the_epoch_alike(
+    sides: tuple[Side, Side], script: Callable[[str], list[Step]], epoch: int
+) -> None:
+    group = f"{script.__name__}-{time.time_ns()}"
+    for side in sides:
+        side.begin()
+        for step in script(group):
+            assert side.play(step)["code"] == 0, (side.name, step.line())
+    described = [side.play(Describe((group,)))[group] for side in sides]
+    assert [(each["epoch"], each["assignment epoch"]) for each in described] == [(epoch, epoch)] * 2
+
+
+def test_a_tie_of_votes_moves_the_epoch_with_each_round_there_alone(
+    sides: tuple[Side, Side],
+) -> None:
+    group = f"tie-{time.time_ns()}"
+    epochs = []
+    for side in sides:
+        side.begin()
+        side.play(Beat(group, "a", **VOTER | {"assignor": "uniform"}))
+        side.play(Beat(group, "b", **VOTER))
+        settled = side.play(Settle(group, votes="tied"))
+        epochs.append((settled["is quiet"], max(settled["epochs"].values()) > 40))
+    assert epochs == [(True, False), (False, True)]
+
+
 @pytest.mark.parametrize(
     "guard", ["may_use_previous_epoch", "has_released_instance", "is_blocked", "may_commit"]
 )
@@ -139,16 +215,10 @@ def test_a_member_silent_for_6_s_or_slow_for_1_s_is_removed_on_both_brokers(
 
 
 def both(sides: tuple[Side, Side], step: Step) -> Plain:
-    """What both brokers say, which is the same but for the interval, and for the assignment epoch
-    of a group that is empty.
-    """
+    """What both brokers say, which is the same but for the interval."""
     ours, theirs = (side.play(step) for side in sides)
     if isinstance(step, Beat):
         ours = ours | {"interval": theirs["interval"]}
-    if isinstance(step, Describe):
-        for group, described in ours.items():
-            if described["state"] == "Empty":
-                described["assignment epoch"] = theirs[group]["assignment epoch"]
     assert ours == theirs, step.line()
     return ours
 

@@ -1,12 +1,11 @@
-"""What a real Kafka has and this broker has not: docs/differences.md names exactly that, no API and
-no setting more or less.
+"""The settings that a real Kafka has and this broker has not: docs/differences.md names exactly
+these.
 """
 
 import re
 from pathlib import Path
 
 from tests.kafka.differential.side import Side
-from tests.kafka.own_apis import OWN_KEYS
 from tests.messages import request
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
@@ -41,26 +40,11 @@ def named(heading: str) -> set[str]:
     return set(names)
 
 
-def apis(side: Side) -> set[int]:
-    """The keys of the APIs that the broker advertises."""
-    hello = request("ApiVersions", client_software_name="test", client_software_version="1")
-    return {each.api_key for each in side.call(hello, 4).api_keys}
-
-
 def settings(side: Side, kind: int, name: str) -> set[str]:
     """The names of all settings of a resource, but for those that Kafka does not know."""
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
     [result] = side.call(request("DescribeConfigs", resources=[resource]), 4).results
     return {each.name for each in result.configs if not each.name.startswith(OURS_ALONE)}
-
-
-def test_every_api_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
-    ours, theirs = map(apis, sides)
-    listed = [
-        int(key) for key in re.findall(r"`\w+`\s+\((\d+)\)", section("## APIs that are not there"))
-    ]
-    assert sorted(listed) == sorted(theirs - ours)
-    assert ours - OWN_KEYS <= theirs
 
 
 def test_every_setting_of_the_broker_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:

@@ -1,17 +1,24 @@
 """What our broker advertises, beside what a real Kafka does: every API that we have, and every one
-that we lack.
+that we lack, with its reason in `wire/absent_apis.py` or `own_apis.py`; and the error codes.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from apportion.client.connection import BrokerConnection
+from apportion.client.network_client import NetworkClient
+from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
+from apportion.wire.absent_apis import ABSENT_APIS
 from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.table import SERVED_APIS
+from tests.kafka.java import tool_output
 from tests.kafka.own_apis import OWN_KEYS
 
 FEATURES = {"group.version": (0, 1)}
@@ -20,12 +27,23 @@ alone.
 """
 
 
-def advertised(bootstrap: str, version: int) -> Any:
-    """The answer to ApiVersions."""
+KNOWS_NO_BROKER: tuple[str | None, int] = (None, -1)
+
+
+def advertised(
+    bootstrap: str, version: int, wanted: tuple[str | None, int] = KNOWS_NO_BROKER
+) -> Any:
+    """The answer to ApiVersions. wanted: the cluster id and the node id that the client expects."""
     host, _, port = bootstrap.rpartition(":")
     connection = BrokerConnection(host, int(port), "versions", 30_000)
+    cluster_id, node_id = wanted
     try:
-        hello = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        hello = ApiVersionsRequest(
+            client_software_name="test",
+            client_software_version="1",
+            cluster_id=cluster_id,
+            node_id=node_id,
+        )
         return connection.call(hello, timeout_ms=30_000, version=version)
     finally:
         connection.close()
@@ -38,8 +56,8 @@ def ours() -> Iterator[str]:
         yield broker.bootstrap
 
 
-@pytest.mark.parametrize("version", range(5))
-def test_every_api_that_we_have_is_offered_in_the_versions_of_a_real_kafka(
+@pytest.mark.parametrize("version", range(6))
+def test_apis_and_their_versions_differ_from_a_real_kafka_by_the_rows_of_a_table(
     kafka: RealKafka, ours: str, version: int
 ) -> None:
     our, their = (
@@ -51,16 +69,45 @@ def test_every_api_that_we_have_is_offered_in_the_versions_of_a_real_kafka(
     )
     assert our.keys() == SERVED_APIS.keys()
     assert {
-        SERVED_APIS[key].name: (span, their.get(key))
-        for key, span in our.items()
-        if span != their.get(key) and key not in OWN_KEYS
-    } == {}
+        key: (our.get(key), their.get(key))
+        for key in our.keys() | their.keys()
+        if our.get(key) != their.get(key)
+    } == {key: (None, their.get(key)) for key in ABSENT_APIS} | {
+        key: (our.get(key), None) for key in OWN_KEYS
+    }
+
+
+@pytest.mark.parametrize("node_id", [-2, -1, 0, 1, 2])
+@pytest.mark.parametrize("cluster", [None, "", "this", "another"])
+def test_a_client_of_another_broker_is_answered_as_by_a_real_kafka(
+    kafka: RealKafka, ours: str, cluster: str | None, node_id: int
+) -> None:
+    """KIP-1242."""
+    answers = []
+    for bootstrap in (ours, kafka.bootstrap):
+        with closing(NetworkClient(bootstrap)) as client:
+            own = client.call(MetadataRequest(topics=())).cluster_id
+        wanted = (own if cluster == "this" else cluster, node_id)
+        answer = advertised(bootstrap, 5, wanted)
+        has_epoch = answer.finalized_features_epoch >= 0
+        answers.append((answer.error_code, bool(answer.api_keys), has_epoch))
+        assert advertised(bootstrap, 4, wanted).error_code == Code.NONE
+    assert answers[0] == answers[1]
+
+
+def test_error_codes_are_those_of_a_real_kafka(jars: Path) -> None:
+    printed = tool_output(jars, str(Path(__file__).with_name("ErrorCodes.java")))
+    assert [line.split() for line in printed.splitlines()] == [
+        [str(int(code)), code.name, str(code.retriable).lower()]
+        for code in sorted(Code)
+        if Code.of(code) is code
+    ]
 
 
 def test_the_features_that_we_advertise_have_the_levels_of_a_real_kafka(
     kafka: RealKafka, ours: str
 ) -> None:
-    our, their = (advertised(bootstrap, 4) for bootstrap in (ours, kafka.bootstrap))
+    our, their = (advertised(bootstrap, 5) for bootstrap in (ours, kafka.bootstrap))
     for answer, keeps in ((our, lambda name: True), (their, FEATURES.__contains__)):
         supported = {
             each.name: (each.min_version, each.max_version)

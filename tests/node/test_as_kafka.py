@@ -9,12 +9,14 @@ import crc32c
 import pytest
 
 from apportion.errors import Code
+from apportion.wire.fields import replaced
 from apportion.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from apportion.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.node import kit
 from tests.node.kit import NodeDriver
@@ -85,12 +87,37 @@ def test_a_setting_has_a_value_that_it_can_have(
     assert (result.error_code, result.error_message is None) == (code, code == Code.NONE)
 
 
+@pytest.mark.parametrize("node", [-2, -1, 0, 1])
+@pytest.mark.parametrize("cluster", [None, "", "this", "another"])
+def test_a_client_that_wants_another_broker_is_sent_back_to_its_bootstrap_servers(
+    driver: NodeDriver, cluster: str | None, node: int
+) -> None:
+    """KIP-1242, as Kafka 4.4.0 does (tests/kafka/test_versions.py)."""
+    own = driver.call(MetadataRequest())
+    assert (own.cluster_id is None, own.controller_id) == (False, 1)
+    asked = ApiVersionsRequest(
+        client_software_name="a",
+        client_software_version="1",
+        cluster_id=own.cluster_id if cluster == "this" else cluster,
+        node_id=node,
+    )
+    code = Code.NONE
+    if (cluster is None) != (node == -1):
+        code = Code.INVALID_REQUEST
+    elif cluster is not None and (cluster, node) != ("this", own.controller_id):
+        code = Code.REBOOTSTRAP_REQUIRED
+    answer = driver.call(asked, 5)
+    accepted = driver.call(replaced(asked, cluster_id=None, node_id=-1), 5)
+    assert accepted.error_code == Code.NONE
+    assert answer == (ApiVersionsResponse(error_code=code) if code else accepted)
+
+
 @pytest.mark.parametrize("word", ["", " ", "a b", "-a", "a.", "a_b", "a\n", "ü"])
 def test_a_client_that_calls_itself_by_no_word_is_told_nothing(
     driver: NodeDriver, word: str
 ) -> None:
     refused = ApiVersionsResponse(error_code=Code.INVALID_REQUEST)
-    for version in (3, 4):
+    for version in (3, 4, 5):
         assert (
             driver.call(
                 ApiVersionsRequest(client_software_name=word, client_software_version="1"), version

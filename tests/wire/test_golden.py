@@ -97,6 +97,6 @@ def test_every_api_has_a_response_recorded_from_kafka_for_every_version() -> Non
 
 
 NOT_OFFERED = {(0, 0), (0, 1), (0, 2), (20848, 0), (20849, 0)}
-"""Kafka 4.3.1 advertises Produce 0-2 and closes the connection of whoever uses them. It lacks the
+"""Kafka 4.4.0 advertises Produce 0-2 and closes the connection of whoever uses them. It lacks the
 APIs of KIP-848's client-side assignors.
 """

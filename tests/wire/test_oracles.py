@@ -39,7 +39,13 @@ ZERO_UUID = bytes(16)
 FIRST_OWN_TAG = 848
 """From this tag on, fields are of KIP-848's client-side assignors, which no Kafka has."""
 
+OF_KAFKA_4_4 = {
+    (f"{name}{kind}", version): "new in Kafka 4.4, and in no release of the package yet"
+    for name, version in (("ApiVersions", 5), ("DeleteGroups", 3))
+    for kind in ("Request", "Response")
+}
 KIO_DOES_NOT_KNOW = {
+    **OF_KAFKA_4_4,
     **{
         (f"Produce{kind}", version): "removed in Kafka 4.0; declared here only to be refused"
         for kind in ("Request", "Response")

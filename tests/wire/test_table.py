@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import Code, DecodeError
-from apportion.wire.absent_apis import ABSENT_APIS
+from apportion.wire.absent_apis import ABSENT_APIS, ABSENT_BY_REASON
 from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -45,7 +45,7 @@ SPOKEN = {
     "DescribeGroups": (15, 0, 6),
     "ListGroups": (16, 0, 5),
     "SaslHandshake": (17, 0, 1),
-    "ApiVersions": (18, 0, 4),
+    "ApiVersions": (18, 0, 5),
     "CreateTopics": (19, 2, 7),
     "DeleteTopics": (20, 1, 6),
     "DeleteRecords": (21, 0, 2),
@@ -58,7 +58,7 @@ SPOKEN = {
     "AlterConfigs": (33, 0, 2),
     "SaslAuthenticate": (36, 0, 2),
     "CreatePartitions": (37, 0, 3),
-    "DeleteGroups": (42, 0, 2),
+    "DeleteGroups": (42, 0, 3),
     "IncrementalAlterConfigs": (44, 0, 1),
     "OffsetDelete": (47, 0, 0),
     "DescribeUserScramCredentials": (50, 0, 0),
@@ -198,9 +198,12 @@ def test_a_wrong_request_is_a_decode_error_with_a_sentence(frame: bytes, sentenc
 def test_the_absent_apis_are_those_of_the_page_of_differences() -> None:
     page = (Path(__file__).parents[2] / "docs" / "differences.md").read_text()
     section = page.partition("## APIs that are not there\n")[2].partition("\n## ")[0]
-    listed = {int(key): name for name, key in re.findall(r"`(\w+)`\s+\((\d+)\)", section)}
-    assert listed == ABSENT_APIS
-    assert not APIS.keys() & listed.keys()
+    items = re.findall(r"^- \*\*(.+)\*\*: ((?:.+\n)(?:  .*\n)*)", section, re.MULTILINE)
+    assert {
+        reason: {int(key): name for name, key in re.findall(r"`(\w+)`\s+\((\d+)\)", apis)}
+        for reason, apis in items
+    } == ABSENT_BY_REASON
+    assert not APIS.keys() & ABSENT_APIS.keys()
 
 
 def test_a_wrong_response_is_a_decode_error() -> None:

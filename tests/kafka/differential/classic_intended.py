@@ -7,7 +7,6 @@ from typing import Any
 from tests.kafka.differential.classic_author import UNWRITTEN
 from tests.kafka.differential.classic_steps import DescribeClassic, Leave
 from tests.kafka.differential.compare import Difference, Intended
-from tests.kafka.differential.intended import EMPTIED
 from tests.kafka.differential.mixed_author import (
     DOWNGRADED,
     FULL,
@@ -172,7 +171,6 @@ CLASSIC = [
     Intended("a SyncGroup that waits when its member leaves", is_forgotten_sync, ends_script=True),
 ]
 MIXED = [
-    EMPTIED,
     Intended(
         "the epoch when a static classic member comes back with the consumer protocol",
         is_upgrade_by_successor,

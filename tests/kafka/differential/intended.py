@@ -61,13 +61,8 @@ def is_one_epoch_more(seen: Difference) -> bool:
     return seen.path[-1] == "state" or (is_an_epoch and bool(seen.ours == seen.theirs + 1))
 
 
-def is_a_vote_that_decides(seen: Difference) -> bool:
-    """Nobody voted before, or another assignor won since the group was last at rest."""
-    step = seen.after
-    is_a_vote = (isinstance(step, Beat) and step.assignor is not None and step.topics == ()) or (
-        isinstance(step, Settle) and step.votes in ("changed", "tied")
-    )
-    return is_a_vote and is_one_epoch_more(seen)
+def is_a_tie(seen: Difference) -> bool:
+    return isinstance(seen.step, Settle) and seen.step.votes == "tied" and seen.path[0] != "sizes"
 
 
 def is_another_rack(seen: Difference) -> bool:
@@ -81,26 +76,14 @@ def is_another_rack(seen: Difference) -> bool:
     return is_a_rack and is_one_epoch_more(seen)
 
 
-def is_an_empty_groups_target(seen: Difference) -> bool:
-    return (
-        isinstance(seen.step, Describe)
-        and seen.path[-1:] == ("assignment epoch",)
-        and bool(seen.ours > seen.theirs)
-    )
-
-
 MOVES = Intended(
     "how many partitions move if members subscribe to different topics",
     is_a_move_among_different_wants,
 )
-VOTES = Intended("a vote by which another assignor wins", is_a_vote_that_decides, ends_script=True)
-EMPTIED = Intended(
-    "the assignment epoch of a group whose last member has left", is_an_empty_groups_target
-)
+TIES = Intended("equal votes for assignors", is_a_tie, ends_script=True)
 INTENDED = [
     MOVES,
-    VOTES,
-    EMPTIED,
+    TIES,
     Intended("heartbeat intervals that follow from need and load", is_shorter_interval),
     Intended("a rack that changes", is_another_rack, ends_script=True),
     Intended("empty simple groups", is_a_group_of_nothing, ends_script=True),
@@ -135,15 +118,6 @@ ODDITIES: list[Oddity] = [  # name, script, where the answers to its last step d
             Beat(group, "d", topics=("four",), instance="b", **JOIN),
         ],
         lambda group: [(("assignment",), {"four": (0, 1, 2, 3)}, {})],
-    ),
-    (
-        "a vote by which another assignor wins",
-        lambda group: [
-            Beat(group, "a", topics=("six",), instance="i", **JOIN),
-            Beat(group, "a", -2, instance="i"),
-            Beat(group, "b", topics=("six",), instance="i", **JOIN | {"assignor": "uniform"}),
-        ],
-        lambda group: [(("epoch",), 3, 2)],
     ),
     (
         "a rack that changes",

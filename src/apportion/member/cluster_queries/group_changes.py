@@ -51,7 +51,11 @@ class DeleteGroupQuery(GroupQuery[None]):
 
     def parse(self, response: DeleteGroupsResponse) -> None:
         """Raise Refused if the group was not deleted."""
-        self.refuse_errors(result.error_code for result in response.results)
+        for result in response.results:
+            # From version 3 on the broker may say why, for one: with GROUP_DELETION_FAILED.
+            if result.error_message:
+                self.refuse_error(result.error_code, result.error_message)
+            self.refuse_errors([result.error_code])
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,16 +51,18 @@ FIRST_TOPIC_ID_VERSION = 12
 FIRST_SOFTWARE_VERSION = 3  # the first version of ApiVersions with the client's software name
 # the form that Kafka demands of a client's software name and version (KIP-511)
 SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+ANY_BROKER = (None, -1)  # cluster id and node id of a client that knows neither
 FEATURES = {"group.version": (0, 1)}  # feature -> first and last level; the last one is in force
 
 
-def api_versions(_broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
+def api_versions(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Handle ApiVersions: list all APIs with their versions, and the features.
 
     Before version 4 a feature that starts at level 0 is left out, because older clients cannot
     parse it (KIP-584).
-    Errors: INVALID_REQUEST, without a list, for a software name or version that is not well formed
-    (KIP-511).
+    Errors, without a list: INVALID_REQUEST for a software name or version that is not well formed
+    (KIP-511), and for a cluster without a node or a node without a cluster; REBOOTSTRAP_REQUIRED
+    for those of another broker (KIP-1242).
     """
     request: ApiVersionsRequest = arrived.request
     if arrived.version >= FIRST_SOFTWARE_VERSION and not all(
@@ -68,6 +70,11 @@ def api_versions(_broker: BrokerContext, arrived: Arrived, _now: Instant) -> Ans
         for text in (request.client_software_name, request.client_software_version)
     ):
         return Answer(ApiVersionsResponse(error_code=Code.INVALID_REQUEST))
+    wanted = (request.cluster_id, request.node_id)
+    if wanted not in (ANY_BROKER, (broker.topic_service.cluster_id, broker.settings.node_id)):
+        is_whole = request.cluster_id is not None and request.node_id != ANY_BROKER[1]
+        code = Code.REBOOTSTRAP_REQUIRED if is_whole else Code.INVALID_REQUEST
+        return Answer(ApiVersionsResponse(error_code=code))
     features = FEATURES.items()
     return Answer(
         api_versions_response(

@@ -3,12 +3,18 @@
 from apportion.wire.fields import array, boolean, int16, int32, int64, message, string
 
 
-@message(key=18, versions=range(5), flexible=3, type="request")
+@message(key=18, versions=range(6), flexible=3, type="request")
 class ApiVersionsRequest:
-    """Request the APIs and versions that the broker serves."""
+    """Request the APIs and versions that the broker serves.
+
+    cluster_id, node_id: the broker that the client wants to reach (KIP-1242); null and -1 if it
+    does not know.
+    """
 
     client_software_name: str = string(since=3, ignorable=True)
     client_software_version: str = string(since=3, ignorable=True)
+    cluster_id: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+    node_id: int = int32(since=5, default=-1, ignorable=True)
 
 
 @message()
@@ -38,11 +44,12 @@ class FinalizedFeatureKey:
     min_version_level: int = int16()
 
 
-@message(key=18, versions=range(5), flexible=3, type="response")
+@message(key=18, versions=range(6), flexible=3, type="response")
 class ApiVersionsResponse:
     """The APIs that the broker serves, with their versions.
 
-    The response to an unknown version is in version 0, with UNSUPPORTED_VERSION.
+    The response to an unknown version is in version 0, with UNSUPPORTED_VERSION; to a client that
+    wants to reach another broker, it has REBOOTSTRAP_REQUIRED.
     """
 
     error_code: int = int16()

@@ -3,7 +3,7 @@
 from apportion.wire.fields import array, int16, int32, message, string
 
 
-@message(key=42, versions=range(3), flexible=2, type="request")
+@message(key=42, versions=range(4), flexible=2, type="request")
 class DeleteGroupsRequest:
     """Delete these groups and their committed offsets."""
 
@@ -16,9 +16,10 @@ class DeletableGroupResult:
 
     group_id: str = string()
     error_code: int = int16()
+    error_message: str | None = string(since=3, nullable=3, default=None, ignorable=True)
 
 
-@message(key=42, versions=range(3), flexible=2, type="response")
+@message(key=42, versions=range(4), flexible=2, type="response")
 class DeleteGroupsResponse:
     """The results of all groups."""
 
