@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from apportion.client.connection import BrokerConnection
+from apportion.client.connection import BrokerConnection, Misrouted
 from apportion.client.network_client import NetworkClient
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
@@ -93,6 +93,21 @@ def test_a_client_of_another_broker_is_answered_as_by_a_real_kafka(
         answers.append((answer.error_code, bool(answer.api_keys), has_epoch))
         assert advertised(bootstrap, 4, wanted).error_code == Code.NONE
     assert answers[0] == answers[1]
+
+
+def test_our_client_begins_again_where_a_real_kafka_is_not_the_broker_that_it_wants(
+    kafka: RealKafka,
+) -> None:
+    with closing(NetworkClient(kafka.bootstrap)) as client:
+        [node] = client.nodes()
+        right = (client.metadata.cluster_id, client.metadata.nodes)
+    with closing(NetworkClient(kafka.bootstrap)) as client:
+        client.metadata.cluster_id, client.metadata.nodes = "another", right[1]
+        with pytest.raises(Misrouted, match=f"is not broker {node} of the cluster another, whose"):
+            client.call(MetadataRequest(topics=()), node=node)
+        assert client.nodes() == right[1]
+        client.call(MetadataRequest(topics=()), node=node)
+        assert client.metadata.cluster_id == right[0]
 
 
 def test_error_codes_are_those_of_a_real_kafka(jars: Path) -> None:

@@ -10,6 +10,7 @@ from apportion.member.fresh_connection import (
     ObtainToken,
     OpenedConnection,
     SendOnConnection,
+    WantedBroker,
     authenticate,
     open_connection,
 )
@@ -30,6 +31,7 @@ from apportion.security.scram_credentials import (
     credential_of,
     salted_password,
 )
+from apportion.wire.fields import replaced
 from apportion.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -116,8 +118,11 @@ class Listener:
         return SaslAuthenticateResponse(auth_bytes=outcome)
 
 
-def opened(listener: Any, login: SaslLogin | None) -> OpenedConnection:
-    return run_rule(open_connection("b:9092", ClientSecurity(login=login), "1.0"), listener.answer)
+def opened(
+    listener: Any, login: SaslLogin | None, wanted: WantedBroker | None = None
+) -> OpenedConnection:
+    rule = open_connection("b:9092", ClientSecurity(login=login), "1.0", wanted)
+    return run_rule(rule, listener.answer)
 
 
 def refusal(listener: Any, login: SaslLogin) -> tuple[Code, str]:
@@ -131,6 +136,48 @@ def test_a_client_without_a_login_asks_for_versions_alone() -> None:
     listener = Listener()
     assert opened(listener, None) == OpenedConnection(VERSIONS, 0)
     assert listener.requests == [("ApiVersionsRequest", 3)]
+
+
+WANTED = WantedBroker("its-cluster", 7)
+
+
+def test_a_client_says_which_broker_of_which_cluster_it_wants_to_reach() -> None:
+    class Wanted(Listener):
+        def answer(self, query: Any) -> Any:
+            hello = query.request
+            assert (hello.cluster_id, hello.node_id) == WANTED
+            return super().answer(query)
+
+    listener = Wanted()
+    assert opened(listener, None, WANTED) == OpenedConnection(VERSIONS, 0)
+    assert listener.requests == [("ApiVersionsRequest", 5)]
+
+
+def test_a_broker_of_before_kafka_4_4_is_asked_again_without_a_check() -> None:
+    class Older(Listener):
+        def answer(self, query: Any) -> Any:
+            answer = super().answer(query)
+            hello = query.request
+            is_known = query.version < 5 and (hello.cluster_id, hello.node_id) == (None, -1)
+            return answer if is_known else replaced(answer, error_code=Code.UNSUPPORTED_VERSION)
+
+    listener = Older()
+    assert opened(listener, None, WANTED) == OpenedConnection(VERSIONS, 0)
+    assert listener.requests == [("ApiVersionsRequest", 5), ("ApiVersionsRequest", 3)]
+
+
+def test_a_connection_to_another_broker_is_refused_with_what_the_client_does_then() -> None:
+    class Another(Listener):
+        def answer(self, query: Any) -> Any:
+            return ApiVersionsResponse(error_code=Code.REBOOTSTRAP_REQUIRED)
+
+    with pytest.raises(Refused) as refused:
+        opened(Another(), ALICE, WANTED)
+    assert (refused.value.code, refused.value.why) == (
+        Code.REBOOTSTRAP_REQUIRED,
+        "the broker at b:9092 is not broker 7 of the cluster its-cluster, whose address that was: "
+        "the client begins again with its bootstrap servers",
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from apportion.member.cluster_queries.topics import (
 from apportion.member.metadata_cache import MetadataCache
 from apportion.rules import run_rule
 from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics
+from apportion.wire.messages.metadata import MetadataResponse
 
 A, B = Topic("a", b"a" * 16, 2), Topic("b", b"b" * 16, 1)
 RECREATED, GROWN = Topic("a", b"n" * 16, 3), A._replace(partitions=3)
@@ -143,6 +144,21 @@ def test_a_response_without_brokers_erases_none(asked: AskedCluster) -> None:
     asked.nodes = {}
     asked.fetch()
     assert asked.cache.nodes == NODES
+
+
+def test_a_client_that_is_to_begin_again_forgets_the_brokers_and_asks_again(
+    asked: AskedCluster,
+) -> None:
+    """KIP-1102: the whole response has an error, and no broker."""
+    asked.fetch("a")
+    query, code = MetadataQuery(("a",)), Code.REBOOTSTRAP_REQUIRED
+    whole = query.parse(MetadataResponse(error_code=code))
+    assert whole.refused is not None
+    assert (str(whole.refused), whole.nodes) == (f"{code.name}: Metadata: {code.sentence}", {})
+    asked.nodes, asked.refused = {}, [whole.refused]
+    asked.fetch("a")
+    assert (asked.cache.nodes, asked.cache.leader(A0)) == ({}, LEADER)
+    assert asked.sent == [("a",)] * 3
 
 
 def test_the_error_of_one_topic_is_raised_once_the_others_are_known(asked: AskedCluster) -> None:

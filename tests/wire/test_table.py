@@ -155,6 +155,13 @@ def test_api_versions_from_the_future_is_answered_with_the_key_list() -> None:
     )
 
 
+def test_a_client_reads_that_answer_whatever_version_it_asked_in() -> None:
+    answer = api_versions_response(Code.UNSUPPORTED_VERSION)
+    frame = whole(encode_response(APIS[18], 0, 5, answer))
+    read = [decode_response(ApiVersionsRequest, version, frame) for version in APIS[18].versions]
+    assert read == [(5, answer)] * 6
+
+
 def test_long_records_are_one_part_of_their_own_uncopied() -> None:
     records = memoryview(bytes(10_000))
     body = ProduceRequest(

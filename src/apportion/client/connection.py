@@ -27,7 +27,12 @@ from apportion.errors import (
     UnencodableText,
     UnfittingValue,
 )
-from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
+from apportion.member.fresh_connection import (
+    SendOnConnection,
+    WantedBroker,
+    authenticate,
+    open_connection,
+)
 from apportion.readable import MAX_QUOTED, shortened
 from apportion.rules import Rule, run_rule
 from apportion.security.client_security import OptionNames
@@ -64,6 +69,10 @@ class Misdirected(Disconnected):
     has_remedy = True
 
 
+class Misrouted(Disconnected):
+    """The address leads to another broker than metadata say (KIP-1242): metadata are outdated."""
+
+
 class BrokerConnection:
     """A connection with negotiated API versions. Not thread-safe."""
 
@@ -75,10 +84,13 @@ class BrokerConnection:
         timeout_ms: int,
         *,
         security: ConnectionSecurity | None = None,
+        wanted: WantedBroker | None = None,
     ) -> None:
         """Connect, negotiate versions and log in.
 
-        Raises Disconnected after `timeout_ms`; Refused if the broker does not let this client in.
+        wanted: the broker that must be there; None for any.
+        Raises Disconnected after `timeout_ms`; Refused if the broker does not let this client in;
+        Misrouted if it is another one.
         """
         self.address = f"{host}:{port}"
         self._client_id = client_id
@@ -88,7 +100,8 @@ class BrokerConnection:
         self._has_read = False
         self._socket = self._connected(host, port, timeout_ms)
         settings = self._security.settings
-        opened = self._run(open_connection(self.address, settings, __version__), timeout_ms)
+        rule = open_connection(self.address, settings, __version__, wanted)
+        opened = self._run(rule, timeout_ms)
         self._versions = opened.versions
         self._hint = NO_LOGIN if settings.login is None else ""
         self._renewal_at_s = reauthentication_at_s(opened.lifetime_ms)
@@ -158,8 +171,10 @@ class BrokerConnection:
         except Unanswerable as error:  # of a server of tokens
             self.close()
             raise Disconnected(str(error)) from error
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, Refused) and error.code is Code.REBOOTSTRAP_REQUIRED:
+                raise Misrouted(error.why) from None
             raise
 
     def version_of(self, key: int) -> int:

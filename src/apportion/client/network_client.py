@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from apportion.client.bootstrap import addresses
-from apportion.client.connection import BrokerConnection, Disconnected
+from apportion.client.connection import BrokerConnection, Disconnected, Misrouted
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.drive.clocks import now
 from apportion.member.broker_order import BrokerOrder, HostAndPort, SendToAddress
@@ -20,6 +20,7 @@ from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.cluster_queries.retries import RecordInterruption, Send
 from apportion.member.cluster_queries.topics import Leader, TopicDescription
+from apportion.member.fresh_connection import WantedBroker
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.partition_leaders import SendToLeader
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
@@ -171,12 +172,15 @@ class NetworkClient:
                     self._client_id,
                     min(timeout_ms, CONNECT_TIMEOUT_MS),
                     security=self._security,
+                    wanted=self._wanted_at(address),
                 )
             if version is not None:
                 version = min(version, connection.version_of(type(request).__key__))
             response = connection.call(request, timeout_ms=timeout_ms, version=version)
-        except Disconnected:
+        except Disconnected as error:
             self._forget_broker(address)
+            if isinstance(error, Misrouted):
+                self._rebootstrap()
             raise
         # Also KeyboardInterrupt: a response that is still under way would answer the next request
         # on this connection.
@@ -192,6 +196,13 @@ class NetworkClient:
         # `close` was called meanwhile: nobody will use this connection again.
         connection.close()
         return response
+
+    def _wanted_at(self, address: HostAndPort) -> WantedBroker | None:
+        """Return the broker that metadata name at this address; None if any broker will do."""
+        cluster_id = self.metadata.cluster_id
+        nodes = self.metadata.nodes.items()
+        node = next((node for node, known in nodes if known == address), None)
+        return None if cluster_id is None or node is None else WantedBroker(cluster_id, node)
 
     def _forget_broker(self, address: HostAndPort) -> None:
         """Close the idle connections to a broker that has not answered; forget what it coordinates.
@@ -215,6 +226,21 @@ class NetworkClient:
         for group_id in groups:
             self._record_interruption(group_id, has_moved=True)
 
+    def _rebootstrap(self) -> None:
+        """Forget every broker but the bootstrap servers: the known addresses are outdated.
+
+        All of them may be: the rollout that gave one address to another broker goes on.
+        """
+        self.metadata.forget_brokers()
+        with self._lock:
+            idle, self._idle = self._idle, {}
+            groups = tuple(self._coordinators)
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()
+        for group_id in groups:
+            self._record_interruption(group_id, has_moved=True)
+
     def _send_to_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
         """Send the request to the first broker that answers; `timeout_ms` is for all of them."""
         # The bootstrap servers last: they help when every broker of the metadata has moved.
@@ -225,6 +251,12 @@ class NetworkClient:
         def answer(query: SendToAddress | ReadClock) -> Any:
             match query:
                 case SendToAddress(address, left_ms):
+                    try:
+                        return self._send(address, request, left_ms, version)
+                    except Misrouted:
+                        if address not in self._bootstrap:
+                            raise
+                    # The broker that was known there has left, and as a bootstrap server any does.
                     return self._send(address, request, left_ms, version)
             return self.answer(query)
 

@@ -1,6 +1,7 @@
 """The rule of a fresh connection: what a client does on it before its first request.
 
-It asks for the broker's versions (ApiVersions), which every listener answers. With a SASL login it
+It asks for the broker's versions (ApiVersions), which every listener answers, and says which broker
+it wants to reach, if it knows: one that is another one says so (KIP-1242). With a SASL login it
 then chooses the mechanism (SaslHandshake) and exchanges messages of it (SaslAuthenticate, KIP-152)
 until both sides agree:
 
@@ -11,12 +12,12 @@ connection by the last two steps, with no other request between.
 
 An error here is final: the same password will not be right a second later. So every error is a
 `Refused` with a code that no retry mends, and one sentence. A connection that breaks is the
-driver's matter, and may be tried again.
+driver's matter, and may be tried again; so may REBOOTSTRAP_REQUIRED, at other addresses.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 from apportion.errors import Code, Refused
 from apportion.readable import MAX_QUOTED, shortened
@@ -31,6 +32,7 @@ from apportion.security.client_security import (
 )
 from apportion.security.exchange import AuthenticationFailed, Exchange, shown
 from apportion.security.scram_credentials import ScramMechanism
+from apportion.wire.fields import replaced
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -38,6 +40,8 @@ from apportion.wire.table import APIS, api_of
 
 API_VERSIONS_VERSION = 3
 """The first that carries the client's name (KIP-511)."""
+CHECKING_VERSION = 5
+"""The first by which the broker compares what the client wants to reach (KIP-1242)."""
 HANDSHAKE_VERSION = 1
 """After version 0 the mechanism's bytes would follow as frames without headers."""
 MOST_MECHANISMS = 10
@@ -49,6 +53,13 @@ TOKEN_REMEDY = (
 )
 SASL_HANDSHAKE = api_of(SaslHandshakeRequest).key
 SASL_AUTHENTICATE = api_of(SaslAuthenticateRequest).key
+
+
+class WantedBroker(NamedTuple):
+    """The broker that a client wants to reach, by the cluster's metadata."""
+
+    cluster_id: str
+    node_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +96,43 @@ class OpenedConnection:
 
 
 def open_connection(
-    address: str, security: ClientSecurity, software_version: str
+    address: str,
+    security: ClientSecurity,
+    software_version: str,
+    wanted: WantedBroker | None = None,
 ) -> Rule[OpenedConnection]:
     """Agree with the broker on versions, then log in; return what holds for the connection.
 
-    address: for the sentences of errors. Raises Refused.
+    address: for the sentences of errors. wanted: None if any broker will do. Raises Refused.
     """
-    versions = yield from _agree_on_versions(address, software_version)
+    versions = yield from _agree_on_versions(address, software_version, wanted)
     if security.login is None:
         return OpenedConnection(versions, 0)
     return OpenedConnection(versions, (yield from authenticate(address, security, versions)))
 
 
-def _agree_on_versions(address: str, software_version: str) -> Rule[dict[int, int]]:
+def _agree_on_versions(
+    address: str, software_version: str, wanted: WantedBroker | None
+) -> Rule[dict[int, int]]:
     """Return the newest version of each API that both sides support, by API key (KIP-35)."""
     request = ApiVersionsRequest(
         client_software_name="apportion", client_software_version=software_version
     )
-    # A broker without this version answers UNSUPPORTED_VERSION and is refused.
-    response = yield SendOnConnection(request, API_VERSIONS_VERSION)
+    response = None
+    if wanted is not None:
+        asked = replaced(request, cluster_id=wanted.cluster_id, node_id=wanted.node_id)
+        response = yield SendOnConnection(asked, CHECKING_VERSION)
+    # A broker of before Kafka 4.4 compares nothing.
+    if response is None or response.error_code == Code.UNSUPPORTED_VERSION:
+        # A broker without this version answers UNSUPPORTED_VERSION and is refused.
+        response = yield SendOnConnection(request, API_VERSIONS_VERSION)
+    if wanted is not None and response.error_code == Code.REBOOTSTRAP_REQUIRED:
+        raise Refused(
+            Code.REBOOTSTRAP_REQUIRED,
+            f"the broker at {address} is not broker {wanted.node_id} of the cluster "
+            f"{shortened(wanted.cluster_id, MAX_QUOTED)}, whose address that was: the client "
+            "begins again with its bootstrap servers",
+        )
     if response.error_code != Code.NONE:
         raise Refused(
             Code.of(response.error_code),

@@ -26,12 +26,13 @@ class MetadataCache:
 
     Threads may share it: each change of what is known is one operation on a dict.
 
-    nodes: host and port by node id.
+    nodes: host and port by node id. cluster_id: None if it is unknown.
     """
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self.nodes: dict[int, tuple[str, int]] = {}
+        self.cluster_id: str | None = None
         self._topics: dict[str | TopicId, TopicWithLeaders] = {}  # by name, and by id
 
     def topics(self, names: Iterable[str], *, fresh: bool = False) -> Rule[Topics]:
@@ -71,6 +72,8 @@ class MetadataCache:
             if metadata.refused is None:
                 break
             retry_or_raise(query.api, metadata.refused)
+            if metadata.refused.code is Code.REBOOTSTRAP_REQUIRED:
+                self.forget_brokers()
             yield PauseBeforeRetry(metadata.refused)
         existing = {key for each in metadata.existing for key in (each.topic.name, each.topic.id)}
         for key in names_or_ids:
@@ -84,6 +87,7 @@ class MetadataCache:
         """Add the brokers, and the topics that a response shows without an error."""
         # A response without brokers must not erase those known so far.
         self.nodes = metadata.nodes or self.nodes
+        self.cluster_id = metadata.cluster_id or self.cluster_id
         for each in metadata.existing:
             before = self._topics.get(each.topic.name)
             self._topics |= {each.topic.name: each, each.topic.id: each}
@@ -91,6 +95,13 @@ class MetadataCache:
             # name, as ListOffsets names topics without their ids.
             if before is not None and before.topic.id != each.topic.id:
                 self._topics.pop(before.topic.id, None)
+
+    def forget_brokers(self) -> None:
+        """Forget every broker, until metadata are fetched from a bootstrap server.
+
+        The leaders stay known by their node ids: most often it is the same cluster.
+        """
+        self.nodes, self.cluster_id = {}, None
 
     def find_leader(self, partition: TopicIdPartition) -> Rule[Leader]:
         """Return the partition's leader, fetched if it is unknown.

@@ -125,7 +125,12 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
         Code.STALE_MEMBER_EPOCH: Reaction.RETRY_WITH_NEW_EPOCH,
         Code.ILLEGAL_GENERATION: Reaction.RETRY_WITH_NEW_EPOCH,
     },
-    "Metadata": {Code.NONE: Reaction.ACCEPT, Code.LEADER_NOT_AVAILABLE: Reaction.RETRY},
+    "Metadata": {
+        Code.NONE: Reaction.ACCEPT,
+        Code.LEADER_NOT_AVAILABLE: Reaction.RETRY,
+        # From a bootstrap server, whose answer replaces all that is known of brokers (KIP-1102).
+        Code.REBOOTSTRAP_REQUIRED: Reaction.RETRY,
+    },
     "ListOffsets": LEADER,
     "Fetch": LEADER,
     "Produce": LEADER,

@@ -90,6 +90,7 @@ class DecodedRequest(NamedTuple):
 
 
 API_VERSIONS = 18
+UNSUPPORTED = Code.UNSUPPORTED_VERSION.to_bytes(2)
 
 
 def _api(module: Any) -> Api:
@@ -214,6 +215,9 @@ def decode_response(request_class: Any, version: int, frame: Buffer) -> tuple[in
     """
     api = api_of(request_class)
     correlation_id, offset = response_body(frame, api.has_flexible_response_header(version))
+    # KIP-511: a broker that does not know the version of ApiVersions answers in version 0.
+    if api.key == API_VERSIONS and bytes(frame[offset : offset + 2]) == UNSUPPORTED:
+        version = 0
     return correlation_id, read_whole(api.response, version, frame, offset)
 
 

@@ -60,13 +60,14 @@ class TopicWithLeaders(NamedTuple):
 class ClusterMetadata(NamedTuple):
     """A Metadata response.
 
-    nodes: host and port by node id. existing: the requested topics that exist. refused: the first
-    error of a topic, other than its absence.
+    nodes: host and port by node id. existing: the requested topics that exist. refused: the error
+    of the response, or the first of a topic, other than its absence.
     """
 
     nodes: dict[int, tuple[str, int]]
     existing: tuple[TopicWithLeaders, ...]
     refused: Refused | None = None
+    cluster_id: str | None = None
 
     def accepted(self) -> "ClusterMetadata":
         """Return this; raise Refused for an error of a topic."""
@@ -109,11 +110,14 @@ class MetadataQuery(BrokerQuery[ClusterMetadata]):
     def parse(self, response: MetadataResponse) -> ClusterMetadata:
         """Return the metadata, and the first error of a topic, which need not concern the others.
 
+        The response as a whole has an error since version 13 (KIP-1102).
+
         Raises Refused where the broker sends no topic ids.
         """
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         existing: list[TopicWithLeaders] = []
         refused: dict[Code, list[MetadataResponseTopic]] = {}
+        whole = Code.of(response.error_code)
         for topic in response.topics:
             code = Code.of(topic.error_code)
             if code is Code.NONE and topic.name is not None:
@@ -124,7 +128,10 @@ class MetadataQuery(BrokerQuery[ClusterMetadata]):
         return ClusterMetadata(
             {broker.node_id: (broker.host, broker.port) for broker in response.brokers},
             tuple(existing),
-            next((refused_topics(code, topics) for code, topics in refused.items()), None),
+            self.refused(whole)
+            if whole is not Code.NONE
+            else next((refused_topics(code, topics) for code, topics in refused.items()), None),
+            response.cluster_id,
         )
 
 
