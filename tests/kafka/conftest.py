@@ -95,12 +95,12 @@ def tools(lane_missing: Callable[[str], NoReturn]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def config_tool(jars: Path) -> Callable[..., list[str]]:
+def config_tool(tools: Path) -> Callable[..., list[str]]:
     """`config_tool(bootstrap, *arguments)` gives the lines that kafka-configs.sh prints."""
 
     def run(bootstrap: str, *arguments: str) -> list[str]:
         given = ("--bootstrap-server", bootstrap, *arguments)
-        printed = tool_output(jars, "kafka.admin.ConfigCommand", *given, check=False)
+        printed = tool_output(tools, "org.apache.kafka.tools.ConfigCommand", *given, check=False)
         # Without the stack of its own classes.
         return [line for line in printed.splitlines() if not line.startswith("\t")]
 

@@ -29,7 +29,7 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 STATIC_BROKER, DEFAULT = 4, 5
 TOPIC_NAME = "altered"
 WITHIN_S = 30
-MESSAGES = "message.max.bytes"
+MESSAGES, REPLICAS = "message.max.bytes", "min.insync.replicas"
 OFFSETS = "__consumer_offsets"
 
 
@@ -203,6 +203,19 @@ BROKERS = [
             incremental(("broker", name, ((MESSAGES, "=", "1"), (MESSAGES, "=", "1")))),
         )
     ),
+    *(
+        step
+        for name, values in (("1", ("x", "0", "1", "2")), ("", ("x", "0", " 2 ", None, "1")))
+        for step in (
+            *(set_broker(name, min_insync_replicas=value) for value in values),
+            describe("broker", "1", REPLICAS),
+            describe("broker", "", REPLICAS),
+            describe("topic", TOPIC_NAME, REPLICAS),
+        )
+    ),
+    whole(("broker", "", ())),
+    whole(("broker", "", ((MESSAGES, "1000000"),))),
+    whole(("broker", "", ((REPLICAS, "1"),))),
     set_broker("1", log_retention_ms="0"),
     set_broker("1", log_roll_ms="0"),
     set_broker("7", message_max_bytes="1000"),
@@ -217,6 +230,11 @@ BROKERS = [
     describe("broker", "1", MESSAGES, "log.roll.ms"),
 ]
 DIFFERENT: dict[str, tuple[Any, list[int], list[int]]] = {
+    "`min.insync.replicas` of one broker, deleted": (
+        set_broker("1", min_insync_replicas=None),
+        [Code.NONE],
+        [Code.INVALID_CONFIG],
+    ),
     "an operation that IncrementalAlterConfigs does not have": (
         incremental(("group", "q", ((SESSION, 9, "1"),)), ("group", "r", ())),
         [Code.INVALID_REQUEST, Code.NONE],

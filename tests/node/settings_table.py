@@ -65,6 +65,7 @@ TOPIC: dict[str, Any] = {
     "delete.retention.ms": Harmless(
         "1", f"how long tombstones stand at the least: {NO_COMPACTION}"
     ),
+    "errors.deadletterqueue.group.enable": Refused("true"),
     "file.delete.delay.ms": Harmless("0", "a file is deleted at once, and who reads it reads on"),
     "flush.messages": Harmless("1", "no record is acknowledged before it is synced"),
     "flush.ms": Harmless("1", "no record is acknowledged before it is synced"),
@@ -76,6 +77,7 @@ TOPIC: dict[str, Any] = {
     "local.retention.bytes": Refused("7"),
     "local.retention.ms": Refused("7"),
     "max.compaction.lag.ms": Refused("60000"),
+    "max.decompressed.message.bytes": Refused("1000000"),
     "max.message.bytes": Obeyed(
         "node/test_produce.py::test_a_topics_own_max_message_bytes_comes_first"
     ),
@@ -96,6 +98,8 @@ TOPIC: dict[str, Any] = {
     "preallocate": Harmless(
         "true", "files grow by steps that are allocated before they are written"
     ),
+    "remote.copy.lag.bytes": Refused("7"),
+    "remote.copy.lag.ms": Refused("7"),
     "remote.log.copy.disable": Refused("true"),
     "remote.log.delete.on.disable": Refused("true"),
     "remote.storage.enable": Refused("true"),
@@ -115,7 +119,7 @@ TOPIC: dict[str, Any] = {
     "segment.ms": Obeyed(f"{RETENTION}test_a_segment_takes_no_batch_that_is_later_by_segment_ms"),
     "unclean.leader.election.enable": Harmless("true", ONE_BROKER),
 }
-"""Every setting of a topic in Apache Kafka 4.3.1."""
+"""Every setting of a topic in Apache Kafka 4.4.0."""
 
 ACLS = "node/test_acls.py::"
 SETTINGS = "node/test_broker_settings.py::"
@@ -218,6 +222,10 @@ BROKER = {
     ),
     "max.connections": f"{SOCKETS}test_too_many_connections_are_turned_away",
     "message.max.bytes": "node/test_produce.py::test_a_batch_above_message_max_bytes_is_too_large",
+    "min.insync.replicas": (
+        "node/test_described_settings.py::"
+        "test_a_cluster_has_min_insync_replicas_for_all_brokers_from_its_start"
+    ),
     "node.id": f"{SETTINGS}test_the_broker_bears_the_number_that_it_was_given",
     "num.partitions": f"{TOPICS}defaults assignments and trials",
     "offset.metadata.max.bytes": (

@@ -51,6 +51,10 @@ def test_a_group_without_members_may_have_settings(driver: "NodeDriver") -> None
     assert listed(driver.call(LIST_ALL)) == [(BROKER, "1")]
 
 
+OF_ALL = {"min.insync.replicas": "1"}
+"""The setting that a cluster has for all brokers from its start."""
+
+
 def test_settings_survive_a_restart(driver: "NodeDriver") -> None:
     driver.create("t")
     alter(driver, "group", "g", consumer_heartbeat_interval_ms="2000")
@@ -63,9 +67,11 @@ def test_settings_survive_a_restart(driver: "NodeDriver") -> None:
         "retention.ms": "60000",
         "max.message.bytes": "5000",
         "segment.ms": "7000",
+        **OF_ALL,
     }
-    assert own(again, "broker", "1") == {"message.max.bytes": "5000", "log.roll.ms": "7000"}
-    assert own(again, "broker", "") == {"message.max.bytes": "6000", "log.roll.ms": "7000"}
+    altered = {"log.roll.ms": "7000", **OF_ALL}
+    assert own(again, "broker", "1") == {"message.max.bytes": "5000", **altered}
+    assert own(again, "broker", "") == {"message.max.bytes": "6000", **altered}
 
 
 def test_an_alteration_that_the_disk_refuses_is_taken_back(driver: "NodeDriver") -> None:
@@ -81,8 +87,8 @@ def test_an_alteration_that_the_disk_refuses_is_taken_back(driver: "NodeDriver")
     driver.flush()
     assert [own(driver, *each) for each in (("group", "g"), ("topic", "t"), ("broker", "1"))] == [
         {},
-        {},
-        {},
+        OF_ALL,
+        OF_ALL,
     ]
 
 
@@ -106,11 +112,8 @@ def test_a_wrong_setting_is_refused_and_changes_nothing(
 
     check(Path(__file__).parent / "refusals" / "altered.txt", refused, request)
     assert own(driver, "group", "g") == {SESSION: "7000"}
-    assert [own(driver, "topic", "t"), own(driver, "broker", "1"), own(driver, "broker", "")] == [
-        {},
-        {},
-        {},
-    ]
+    resources = (("topic", "t"), ("broker", "1"), ("broker", ""))
+    assert [own(driver, *each) for each in resources] == [OF_ALL] * 3
 
 
 def test_a_value_of_a_group_is_told_as_a_plain_number(driver: "NodeDriver") -> None:

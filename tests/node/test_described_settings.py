@@ -15,10 +15,13 @@ from tests.node.config_requests import (
     LIST_ALL,
     SESSION,
     alter,
+    codes,
     describe,
     listed,
+    own,
     shown,
     told,
+    whole,
 )
 from tests.node.kit import NodeDriver
 
@@ -26,6 +29,7 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 BROKER_SESSION = ("group.consumer.session.timeout.ms", "45000", 5)
 BROKER_INTERVAL = ("group.consumer.heartbeat.interval.ms", "5000", 5)
 MOST, MOST_OF_TOPIC = "message.max.bytes", "max.message.bytes"
+REPLICAS = "min.insync.replicas"
 
 
 def test_a_setting_of_one_broker_goes_before_that_of_all(driver: NodeDriver) -> None:
@@ -61,6 +65,88 @@ def test_a_setting_that_a_broker_was_started_with_is_a_synonym() -> None:
     }
 
 
+ALL, ONE, DEFAULT = (REPLICAS, "1", 3), (REPLICAS, "2", 4), (REPLICAS, "1", 5)
+
+
+def test_a_cluster_has_min_insync_replicas_for_all_brokers_from_its_start(
+    driver: NodeDriver,
+) -> None:
+    """KIP-966, as on a Kafka that was formatted by 4.1 or later."""
+    driver.create("t")
+    resources = (("broker", ""), ("broker", "1"), ("topic", "t"))
+
+    def everywhere(driver: NodeDriver) -> list[Any]:
+        return [shown(driver, kind, name, REPLICAS)[REPLICAS] for kind, name in resources]
+
+    assert everywhere(driver) == [("1", 3, ALL), ("1", 3, ALL, DEFAULT), ("1", 3, ALL, DEFAULT)]
+    assert shown(driver, "broker", "") == {REPLICAS: ("1", 3, ALL)}
+    alter(driver, "topic", "t", min_insync_replicas="3")
+    three = (REPLICAS, "3", 1)
+    assert shown(driver, "topic", "t", REPLICAS) == {REPLICAS: ("3", 1, three, ALL, DEFAULT)}
+    alter(driver, "topic", "t", min_insync_replicas=None)
+    alter(driver, "broker", "", min_insync_replicas="4")
+    four = (REPLICAS, "4", 3)
+    altered = [("4", 3, four), ("4", 3, four, DEFAULT), ("4", 3, four, DEFAULT)]
+    assert (everywhere(driver), everywhere(driver.crash())) == (altered, altered)
+    started = kit.NodeDriver(min_insync_replicas=2)
+    two = (REPLICAS, "2", 3)
+    assert shown(started, "broker", "1", REPLICAS)[REPLICAS] == ("2", 3, two, ONE, DEFAULT)
+
+
+def test_min_insync_replicas_is_altered_for_all_brokers_and_never_removed(
+    driver: NodeDriver,
+) -> None:
+    stays = (Code.INVALID_CONFIG, f"{REPLICAS} stays: set it, or leave it")
+    assert alter(driver, "broker", "", min_insync_replicas=None) == stays
+    most = ((MOST, "6000"),)
+    for changes, code in ((most, Code.INVALID_CONFIG), ((), Code.INVALID_CONFIG)):
+        assert codes(driver.call(whole(("broker", "", changes)))) == [code]
+    assert alter(driver, "broker", "1", min_insync_replicas="1") == (
+        Code.INVALID_CONFIG,
+        f"{REPLICAS} is altered for all brokers, not for one",
+    )
+    assert alter(driver, "broker", "", min_insync_replicas="0")[0] == Code.INVALID_REQUEST
+    assert shown(driver, "broker", "") == {REPLICAS: ("1", 3, ALL)}
+    assert codes(driver.call(whole(("broker", "", (*most, (REPLICAS, "2")))))) == [Code.NONE]
+    assert own(driver, "broker", "") == {MOST: "6000", REPLICAS: "2"}
+    assert codes(driver.call(whole(("broker", "", ((REPLICAS, "1"),))))) == [Code.NONE]
+    assert shown(driver, "broker", "") == {REPLICAS: ("1", 3, ALL)}
+
+
+ROLL, HOURS = "log.roll.ms", "log.roll.hours"
+
+
+def test_a_setting_in_coarser_units_counts_where_one_in_finer_units_has_no_value() -> None:
+    """As in Kafka, a setting of the broker that has no value itself has no synonyms."""
+    driver = kit.NodeDriver(log_roll_hours=5)
+    driver.create("t")
+    hours, default = (HOURS, "5", 4), (HOURS, "168", 5)
+    assert shown(driver, "broker", "1", ROLL, HOURS) == {
+        ROLL: (None, 5),
+        HOURS: ("5", 4, hours, default),
+    }
+    assert shown(driver, "topic", "t", "segment.ms") == {
+        "segment.ms": ("18000000", 4, hours, default)
+    }
+    alter(driver, "broker", "", log_roll_ms="2000")
+    alter(driver, "broker", "1", log_roll_ms="1000")
+    synonyms = ((ROLL, "1000", 2), (ROLL, "2000", 3), hours, default)
+    assert shown(driver, "broker", "1", ROLL, HOURS) == {
+        ROLL: ("1000", 2, *synonyms),
+        HOURS: ("5", 4, hours, default),
+    }
+    assert shown(driver, "topic", "t", "segment.ms") == {"segment.ms": ("1000", 2, *synonyms)}
+
+
+def test_a_setting_whose_default_is_no_value_in_kafka_is_not_null() -> None:
+    name = "authorizer.class.name"
+    assert shown(kit.NodeDriver(), "broker", "1", name) == {name: ("", 5, (name, "", 5))}
+    driver = kit.NodeDriver(authorizer_class_name="StandardAuthorizer", super_users="User:a")
+    synonyms = ((name, "StandardAuthorizer", 4), (name, "", 5))
+    driver.caller = driver.caller._replace(principal="User:a")
+    assert shown(driver, "broker", "1", name) == {name: ("StandardAuthorizer", 4, *synonyms)}
+
+
 def test_only_alterable_settings_are_not_read_only(driver: NodeDriver) -> None:
     driver.create("t")
     [of_broker, of_topic, of_group] = (
@@ -78,6 +164,7 @@ def test_only_alterable_settings_are_not_read_only(driver: NodeDriver) -> None:
         "log.segment.bytes",
         "max.connections",
         "message.max.bytes",
+        "min.insync.replicas",
         "producer.id.expiration.ms",
     ]
     assert not any(each.read_only for each in (*of_topic, *of_group))

@@ -5,6 +5,7 @@ follows its broker where it has no own value, and so does a group.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import dropwhile
 from typing import NamedTuple
 
 from apportion.coord.config import GroupSettings, dotted
@@ -28,6 +29,7 @@ def _topic_settings_of(settings: BrokerSettings) -> dict[str, str]:
         "message.timestamp.after.max.ms": str(settings.log_message_timestamp_after_max_ms),
         "message.timestamp.before.max.ms": str(settings.log_message_timestamp_before_max_ms),
         "message.timestamp.type": settings.log_message_timestamp_type,
+        "min.insync.replicas": str(settings.min_insync_replicas),
         "retention.bytes": str(settings.log_retention_bytes),
         "retention.ms": str(settings.retention_ms),
         "segment.bytes": str(settings.log_segment_bytes),
@@ -36,16 +38,24 @@ def _topic_settings_of(settings: BrokerSettings) -> dict[str, str]:
 
 
 BROKER_NAMES = {
-    "max.message.bytes": ("message.max.bytes",),
-    "message.timestamp.after.max.ms": ("log.message.timestamp.after.max.ms",),
-    "message.timestamp.before.max.ms": ("log.message.timestamp.before.max.ms",),
-    "message.timestamp.type": ("log.message.timestamp.type",),
-    "retention.bytes": ("log.retention.bytes",),
-    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-    "segment.bytes": ("log.segment.bytes",),
-    "segment.ms": ("log.roll.ms", "log.roll.hours"),
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.insync.replicas": "min.insync.replicas",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.ms": "log.roll.ms",
 }
-"""A topic's setting -> the broker's that it follows; the first one that is set counts."""
+"""A topic's setting -> the broker's that it follows."""
+UNITS = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+)
+"""Settings of the broker that say the same in other units; the first one that is set counts."""
+EMPTY = ("authorizer.class.name", "sasl.oauthbearer.expected.audience")
+"""Settings of the broker whose default is no value in Kafka, and not null."""
 FROM_BROKER = _topic_settings_of(BrokerSettings())
 TOPIC_SETTINGS: dict[str, str] = {
     name: FROM_BROKER[name] if setting.default is None else setting.default
@@ -87,30 +97,22 @@ def topic_entries(
     """Return every setting of a topic, which has these of its own."""
     from_broker = _topic_settings_of(live.broker)
     if topic == OFFSETS_TOPIC:
-        from_broker["segment.bytes"] = str(live.broker.offsets_topic_segment_bytes)
+        # Kafka gives them to the topic when it creates it.
+        segment_bytes = str(live.broker.offsets_topic_segment_bytes)
+        own = {"compression.type": "producer", "segment.bytes": segment_bytes, **own}
     entries = []
     for name, setting in {**SUPPORTED, **UNSUPPORTED}.items():
         value = own.get(name)
-        default = TOPIC_SETTINGS[name]
         synonyms: tuple[ConfigSynonym, ...] = (
             () if value is None else (ConfigSynonym(name, value, DYNAMIC_TOPIC),)
         )
-        is_offsets_segment = name == "segment.bytes" and topic == OFFSETS_TOPIC
-        broker_names = (
-            ("offsets.topic.segment.bytes",) if is_offsets_segment else BROKER_NAMES.get(name, ())
-        )
-        for broker_name in broker_names:
+        if (broker_name := BROKER_NAMES.get(name)) is not None:
             synonyms += _broker_synonyms(broker_name, live)
-        inherited = from_broker.get(name, default)
-        if synonyms and synonyms[0].source < STATIC_BROKER:
-            source = synonyms[0].source
-        else:
-            source = DEFAULT if inherited == default else STATIC_BROKER
         entries.append(
             ConfigEntry(
                 name,
-                inherited if value is None else value,
-                source,
+                from_broker.get(name, TOPIC_SETTINGS[name]) if value is None else value,
+                synonyms[0].source if synonyms else DEFAULT,
                 config_type(name),
                 is_read_only=False,
                 synonyms=synonyms,
@@ -125,13 +127,13 @@ def broker_entries(live: LiveSettings) -> Iterator[ConfigEntry]:
     values, settings = live.broker.named(), broker_settings_by_name()
     for name, value in values.items():
         setting = settings.get(name) or parsed_name(name).setting
-        synonyms = _broker_synonyms(name, live)
+        synonyms = _own_synonyms(name, live)
         source = synonyms[0].source if synonyms else DEFAULT
         if setting.is_secret:
             synonyms = tuple(each._replace(value=None) for each in synonyms)
         yield ConfigEntry(
             name,
-            None if setting.is_secret else value or None,
+            None if setting.is_secret or (not value and name not in EMPTY) else value,
             source,
             broker_config_type(setting),
             is_read_only=not setting.is_dynamic,
@@ -172,19 +174,36 @@ def group_entries(
 
 
 def _broker_synonyms(name: str, live: LiveSettings) -> tuple[ConfigSynonym, ...]:
-    """Return the places that give a broker's setting a value: one, all, the start, the default."""
-    synonyms = []
-    if (value := live.of_one.get(name)) is not None:
-        synonyms.append(ConfigSynonym(name, value, DYNAMIC_BROKER))
-    if (value := live.of_all.get(name)) is not None:
-        synonyms.append(ConfigSynonym(name, value, DYNAMIC_DEFAULT_BROKER))
-    default = DEFAULTS.get(name, "")  # a setting of one listener has none
-    started_with = live.started_texts[name]
-    if started_with != default:
-        synonyms.append(ConfigSynonym(name, started_with, STATIC_BROKER))
-    if default:
-        synonyms.append(ConfigSynonym(name, default, DEFAULT))
-    return tuple(synonyms)
+    """Return the places that give a broker's setting a value: one, all, the start, the default.
+
+    Those of the same setting in other units come with it: they count where it has no value.
+    """
+    names = next((units for units in UNITS if name in units), (name,))
+    started_with = {
+        each: text for each in names if (text := live.started_texts[each]) != DEFAULTS.get(each, "")
+    }
+    defaults = {each: text for each in names if (text := DEFAULTS.get(each, "")) or each in EMPTY}
+    places = (
+        (live.of_one, DYNAMIC_BROKER),
+        (live.of_all, DYNAMIC_DEFAULT_BROKER),
+        (started_with, STATIC_BROKER),
+        (defaults, DEFAULT),
+    )
+    return tuple(
+        ConfigSynonym(each, values[each], source)
+        for values, source in places
+        for each in names
+        if each in values
+    )
+
+
+def _own_synonyms(name: str, live: LiveSettings) -> tuple[ConfigSynonym, ...]:
+    """Return what is told of a broker's setting itself, as in Kafka: from its own value on.
+
+    What another unit says before that, or without one, is no value of this setting.
+    """
+    return tuple(dropwhile(lambda each: each.name != name, _broker_synonyms(name, live)))
 
 
 DEFAULTS = BrokerSettings().named()
+"""The defaults of the broker's settings; one of a single listener has none."""

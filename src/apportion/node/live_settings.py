@@ -15,6 +15,15 @@ from apportion.store.metadata_log import BROKER, GROUP, MetadataLog
 
 ALL_BROKERS = ""
 """The name of the resource whose settings hold for every broker that has none of its own."""
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+"""A setting that a cluster has for all brokers from its first start on, as in Kafka (KIP-966)."""
+
+
+def own_settings_of_all(log: MetadataLog, started_with: BrokerSettings) -> dict[str, str]:
+    """Return the settings of all brokers: the altered ones, and the one of every cluster."""
+    return {MIN_INSYNC_REPLICAS: str(started_with.min_insync_replicas)} | dict(
+        log.config_of(ALL_BROKERS, BROKER)
+    )
 
 
 class LiveSettings(NamedTuple):
@@ -39,7 +48,7 @@ class LiveSettings(NamedTuple):
         A setting that does not fit what the broker was started with this time is left out: that
         which it stands over holds.
         """
-        broker, of_all = _fitting(started_with, log.config_of(ALL_BROKERS, BROKER))
+        broker, of_all = _fitting(started_with, own_settings_of_all(log, started_with))
         broker, of_one = _fitting(broker, log.config_of(str(started_with.node_id), BROKER))
         groups = {
             group_id: settings_of_group(log.config_of(group_id, GROUP), broker.group)

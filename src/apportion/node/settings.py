@@ -68,6 +68,14 @@ class BrokerSettings:
     message_max_bytes: Annotated[
         int, Setting("The largest record batch.", at_least=1, is_dynamic=True)
     ] = 1_048_588
+    min_insync_replicas: Annotated[
+        int,
+        Setting(
+            "No effect: there is one broker. It may be altered for all brokers alone.",
+            at_least=1,
+            is_dynamic=True,
+        ),
+    ] = 1
     log_segment_bytes: Annotated[
         int, Setting("The size at which a log begins a new segment.", at_least=1, is_dynamic=True)
     ] = LogSettings().segment_bytes

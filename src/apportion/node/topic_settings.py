@@ -101,11 +101,17 @@ UNSUPPORTED: Mapping[str, Setting] = {
     "compression.gzip.level": _missing("levels of compression", "-1", most=MAX_INT32),
     "compression.lz4.level": _missing("levels of compression", "9", most=MAX_INT32),
     "compression.zstd.level": _missing("levels of compression", "3", most=MAX_INT32),
+    "errors.deadletterqueue.group.enable": _missing("share groups", "false", bool),
     "follower.replication.throttled.replicas": _missing(REPLICATION, "", tuple),
     "leader.replication.throttled.replicas": _missing(REPLICATION, "", tuple),
     "local.retention.bytes": _missing("tiered storage", "-2"),
     "local.retention.ms": _missing("tiered storage", "-2"),
     "max.compaction.lag.ms": _missing("compaction of topics", str(MAX_INT64)),
+    "max.decompressed.message.bytes": _missing(
+        "a limit for single records behind compression", "2147483639", most=MAX_INT32
+    ),
+    "remote.copy.lag.bytes": _missing("tiered storage", "-1"),
+    "remote.copy.lag.ms": _missing("tiered storage", "0"),
     "remote.log.copy.disable": _missing("tiered storage", "false", bool),
     "remote.log.delete.on.disable": _missing("tiered storage", "false", bool),
     "remote.storage.enable": _missing("tiered storage", "false", bool),

@@ -12,7 +12,7 @@ from apportion.errors import Code, Refused
 from apportion.node.config_entries import OFFSETS_TOPIC, topic_entries
 from apportion.node.delayed_fetches import DelayedFetches
 from apportion.node.flush_gate import FlushGate
-from apportion.node.live_settings import LiveSettings
+from apportion.node.live_settings import ALL_BROKERS, LiveSettings, own_settings_of_all
 from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
@@ -269,7 +269,9 @@ class TopicService:
         return next_id
 
     def own_settings(self, kind: str, name: str) -> dict[str, str]:
-        """Return the own settings of a topic, a group or a broker (`store.metadata_log`)."""
+        """Return the own settings of a topic, a group, a broker or all (`store.metadata_log`)."""
+        if (kind, name) == (BROKER, ALL_BROKERS):
+            return own_settings_of_all(self._metadata_log, self.live.started_with)
         return self._metadata_log.config_of(name, kind)
 
     def configured(self, kind: str) -> list[str]:

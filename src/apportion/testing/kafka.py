@@ -145,8 +145,7 @@ class RealKafka:
             lines = kraft_properties(broker, controller, self.directory / "data")
             for (name, protocol), port in zip(self._listeners.items(), further, strict=True):
                 self.addresses[name] = f"127.0.0.1:{port}"
-                for key in ("listeners", "advertised.listeners"):
-                    lines[key] += f",{name}://{self.addresses[name]}"
+                lines["listeners"] += f",{name}://{self.addresses[name]}"
                 lines["listener.security.protocol.map"] += f",{name}:{protocol}"
             lines |= self._settings
             properties.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
@@ -242,7 +241,6 @@ def kraft_properties(broker: int, controller: int, data: Path) -> dict[str, str]
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
         "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",

@@ -15,6 +15,7 @@ from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.config_changes import ConfigChange, changed_settings, check_changes
 from apportion.node.config_entries import OFFSETS_TOPIC, TOPIC_SETTINGS
 from apportion.node.handlers.configs import check_broker_name, check_group_name, missing_resource
+from apportion.node.live_settings import ALL_BROKERS, MIN_INSYNC_REPLICAS
 from apportion.node.settings import SettingRefused
 from apportion.node.topic_settings import canonical, check_settings, is_list
 from apportion.node.topics import AlteredResource, check_name
@@ -170,13 +171,17 @@ def _checked_group(broker: BrokerContext, _name: str, own: Own, _named: Own) -> 
     return check_group_settings(own, broker.settings.group)
 
 
-def _checked_broker(broker: BrokerContext, _name: str, own: Own, named: Own) -> Own:
-    """Return the altered settings of a broker, the named ones as plain values."""
+def _checked_broker(broker: BrokerContext, name: str, own: Own, named: Own) -> Own:
+    """Return the altered settings of a broker or of all, the named ones as plain values."""
     try:
         values = broker.settings.altered(named).named()
     except SettingRefused as refused:
         # Kafka's code for all of these, whatever is wrong with the value.
         raise Refused(Code.INVALID_REQUEST, str(refused)) from None
+    # KIP-966: a cluster has it for all of its brokers, and none of them has another one.
+    if (MIN_INSYNC_REPLICAS in own) != (name == ALL_BROKERS):
+        what = "is altered for all brokers, not for one" if name else "stays: set it, or leave it"
+        raise Refused(Code.INVALID_CONFIG, f"{MIN_INSYNC_REPLICAS} {what}")
     return {**own, **{each: values[each] for each in named}}
 
 
