@@ -94,7 +94,6 @@ INTENDED = [
         ),
     ),
     Intended("a topic that a Metadata request creates", of("metadata of a topic to be made")),
-    Intended("a subscription that cannot be read", of("join with words cut short")),
     Intended(
         "a protocol that a member offers twice",
         lambda seen: (
@@ -256,7 +255,8 @@ def test_wrong_requests_have_a_real_kafkas_answers(sides: tuple[Side, Side]) -> 
         + TWICE_CASES
     ):
         answers: Iterable[Plain] = [shown(side, case) for side in sides]
-        if case in TWICE_CASES:
+        # Kafka answers the refused names of Metadata in the order of a hash table.
+        if case in TWICE_CASES or case.name == "metadata of bad names":
             answers = map(unordered, answers)
         for path, ours, theirs in differences(*answers):
             seen = Difference(case, path, ours, theirs)

@@ -86,6 +86,7 @@ REFUSED = {  # the option -> why it cannot be used
     "sasl.oauthbearer.jwt.validator.class": JAVA_CLASS,
     **dict.fromkeys(
         (
+            "sasl.oauthbearer.allow.unverified.issuer",
             "sasl.oauthbearer.clock.skew.seconds",
             "sasl.oauthbearer.expected.audience",
             "sasl.oauthbearer.expected.issuer",

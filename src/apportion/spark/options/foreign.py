@@ -59,6 +59,7 @@ REFUSED_EVERYWHERE = {  # option -> why no read can have it
     ),
     **dict.fromkeys(
         (
+            "kafka.bootstrap.resolve.timeout.ms",
             "kafka.check.crcs",
             "kafka.client.dns.lookup",
             "kafka.connections.max.idle.ms",
@@ -67,6 +68,7 @@ REFUSED_EVERYWHERE = {  # option -> why no read can have it
             "kafka.fetch.max.wait.ms",
             "kafka.fetch.min.bytes",
             "kafka.max.partition.fetch.bytes",
+            "kafka.metadata.cluster.check.enable",
             "kafka.metadata.recovery.rebootstrap.trigger.ms",
             "kafka.metadata.recovery.strategy",
             "kafka.receive.buffer.bytes",
