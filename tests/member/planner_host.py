@@ -53,13 +53,16 @@ ALL = (P0, P1, P2)
 SESSION_MS = 4_000
 TABLE = ("/lake/t",)
 CLAIM = metadata_of(TABLE)
+STARTING = metadata_of(TABLE, starting=True)  # of an offset where TABLE is to begin
 LOOK_AT_GROUP = AskCoordinator(ConsumerGroupDescribeQuery("g"))
 BEGUN = Span("c", {}, TABLE)  # as a query stands whose writers were heard
 
 
-def read(id: str, ranges: dict[TopicIdPartition, tuple[int, int]]) -> Span:
-    """The span of these ranges, of a query that writes to TABLE."""
-    return sorted_span(id, ranges)._replace(sinks=TABLE)
+def read(
+    id: str, ranges: dict[TopicIdPartition, tuple[int, int]], *starting: TopicIdPartition
+) -> Span:
+    """The span of these ranges, of a query that writes to TABLE, which begins with `starting`."""
+    return sorted_span(id, ranges)._replace(sinks=TABLE, starting=starting)
 
 
 def held(*partitions: TopicIdPartition) -> tuple[IdPartition, ...]:

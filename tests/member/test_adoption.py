@@ -15,10 +15,10 @@ from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.member.queries import CommitOffsets
 from tests.member.planner_host import (
-    CLAIM,
     P0,
     P1,
     SESSION_MS,
+    STARTING,
     TABLE,
     PlannerHost,
     asked,
@@ -47,8 +47,8 @@ def test_a_group_without_members_can_be_adopted_as_a_whole(host: PlannerHost) ->
     host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     planner, asking = adopting(host)
     host.sees(target=held(P0, P1))
-    assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (4, 10), P1: (7, 10)})
-    assert host.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
+    assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (4, 10), P1: (7, 10)}, P0, P1)
+    assert host.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, STARTING)
 
 
 def test_a_group_that_has_members_cannot_be_adopted(host: PlannerHost) -> None:
@@ -93,7 +93,7 @@ def test_an_adoption_waits_for_members_that_are_leaving(host: PlannerHost) -> No
             host.attempt(planner.plan_next(asking))
     host.members = ()
     host.sees(target=held(P0), last_accepted_ms=host.now_ms)
-    assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (4, 10)})
+    assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (4, 10)}, P0)
 
 
 def test_an_adoption_gives_a_member_that_has_come_back_its_own_time(host: PlannerHost) -> None:

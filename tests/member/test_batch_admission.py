@@ -19,12 +19,12 @@ from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.topics import Topics
 from tests.member.planner_host import (
     ALL,
-    CLAIM,
     LOOK_AT_GROUP,
     P0,
     P1,
     P2,
     SESSION_MS,
+    STARTING,
     TABLE,
     PlannerHost,
     held,
@@ -251,7 +251,7 @@ def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_
     question = asked(host, planner)
     host.sees(target=held(P0, P1))
     assert host.attempt(planner.plan_next(question)) == read("c", {P0: (0, 10), P1: (0, 10)})
-    assert host.stored(P1) == OffsetAndMetadata(0, CLAIM)
+    assert host.stored(P1) == OffsetAndMetadata(0, STARTING)
 
 
 def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_up(

@@ -44,6 +44,7 @@ from tests.member.planner_host import (
     P1,
     P2,
     SESSION_MS,
+    STARTING,
     PlannerHost,
     held,
     make_planner,
@@ -71,7 +72,7 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
     host.starts[P1] = 4
     planner = make_planner()
     assert host.attempt(planner.plan_next(BEGUN, ReadLimits(8))) == read(
-        "c", {P0: (0, 5), P1: (4, 7)}
+        "c", {P0: (0, 5), P1: (4, 7)}, P1
     )
     assert host.asked == [
         *ENTRY,
@@ -84,7 +85,7 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
         FetchCommitted(ALL, 1),
         ListOffsets((P0, P1), EARLIEST),
         ListOffsets((P0, P1), LATEST),
-        CommitOffsets({P0: 0, P1: 4}, 1, CLAIM),
+        CommitOffsets({P0: 0, P1: 4}, 1, STARTING),
     ]
     assert (planner.ownership, planner.planned_incarnation, planner.logs) == (
         BatchOwnership(1, {P0: None, P1: None}),
@@ -311,7 +312,7 @@ def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets
     host: PlannerHost,
 ) -> None:
     planner, first = working(host, P0, P1)
-    host.offsets = {P0: 17, P1: 10}
+    host.offsets, host.metadata = {P0: 17, P1: 10}, {}
     host.ends = {P0: 20, P1: 20}
     host.sees(incarnation=2, target=held(P0, P1), owned=())
     assert host.attempt(planner.plan_next(first)) == read("c", {P0: (17, 20), P1: (10, 20)})

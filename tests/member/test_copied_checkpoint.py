@@ -12,9 +12,9 @@ from apportion.member.group_claims import metadata_of
 from apportion.member.queries import CommitOffsets
 from tests.member.planner_host import (
     ALL,
-    CLAIM,
     P0,
     P1,
+    STARTING,
     TABLE,
     PlannerHost,
     held,
@@ -26,6 +26,7 @@ COPIED = read("old", {P0: (0, 5), P1: (5, 10)})
 """The last batch of another query, whose checkpoint was copied."""
 PROBE = read("old", {P0: (5, 5), P1: (10, 10)})._replace(question_number=1)
 OTHERS = metadata_of(("/lake/other",))
+OTHERS_STARTING = metadata_of(("/lake/other",), starting=True)
 
 
 @pytest.fixture
@@ -58,8 +59,8 @@ def test_a_renamed_group_goes_on_where_the_checkpoint_is_and_claims_the_group(
     host.report = report
     planner = make_planner() if is_restarted else planner
     batch = host.attempt(planner.plan_next(probe))
-    assert batch == read("old", {P0: (5, 10), P1: (10, 10)})
-    assert (host.joins, host.stored(P0)) == (1, OffsetAndMetadata(5, CLAIM))
+    assert batch == read("old", {P0: (5, 10), P1: (10, 10)}, P0, P1)
+    assert (host.joins, host.stored(P0)) == (1, OffsetAndMetadata(5, STARTING))
     host.report = NO_REPORT
     assert host.attempt(planner.plan_next(batch)).end_offsets() == {P0: 10, P1: 10}
 
@@ -72,7 +73,7 @@ def test_with_nothing_to_read_the_probe_is_not_the_last_span_of_the_checkpoint(
     planner = make_planner()
     probe = host.attempt(planner.plan_next(COPIED))
     batch = host.attempt(planner.plan_next(probe))
-    assert batch == PROBE._replace(question_number=0)
+    assert batch == PROBE._replace(question_number=0, starting=(P0, P1))
     assert host.attempt(planner.plan_next(batch)) is batch
 
 
@@ -91,7 +92,10 @@ def test_a_writer_that_adopts_the_checkpoint_is_asked_for_its_sinks(host: Planne
     assert (host.joins, host.offsets) == (0, {})
     batch = host.attempt(planner.plan_next(question))
     assert batch is not None
-    assert (batch.sinks, host.stored(P0)) == (("/lake/other",), OffsetAndMetadata(5, OTHERS))
+    assert (batch.sinks, host.stored(P0)) == (
+        ("/lake/other",),
+        OffsetAndMetadata(5, OTHERS_STARTING),
+    )
 
 
 def test_a_group_that_another_sink_claims_meanwhile_is_not_joined(host: PlannerHost) -> None:

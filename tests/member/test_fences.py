@@ -21,18 +21,27 @@ def test_an_absent_fence_admits_everything_and_is_set_to_the_end() -> None:
     )  # or nobody could tell that a later range leaves some out
 
 
-def test_an_offset_that_did_not_come_from_the_sink_is_admitted_by_a_fence_alone() -> None:
-    doubted = sorted_span("", {P: (900, 1200)})._replace(sinks=("/t",), unclaimed=(P,))
+def test_a_batch_that_follows_others_is_admitted_by_a_fence_alone() -> None:
+    following = sorted_span("", {P: (900, 1200)})._replace(sinks=("/t",))
     with pytest.raises(
         LostOffsets,
-        match="t-0: the sink has nothing of it, but the batch starts at 900, which did not come",
+        match="t-0: the sink has nothing of it, but the batch starts at 900, above records",
     ):
-        admit(doubted, {})
-    assert admit(doubted, {}, fail_on_data_loss=False) == {P: RangeAdmission(900, 1200, 1200)}
-    assert admit(doubted, {P: 900}) == {P: RangeAdmission(900, 1200, 1200)}
-    assert admit(doubted, {P: 1200}) == {P: RangeAdmission(1200, 1200, None)}
+        admit(following, {})
+    assert admit(following, {}, fail_on_data_loss=False) == {P: RangeAdmission(900, 1200, 1200)}
+    assert admit(following, {P: 900}) == {P: RangeAdmission(900, 1200, 1200)}
+    assert admit(following, {P: 1200}) == {P: RangeAdmission(1200, 1200, None)}
     with pytest.raises(LostOffsets, match="200 lost"):
-        admit(doubted, {P: 700})
+        admit(following, {P: 700})
+
+
+def test_a_batch_with_which_the_sink_begins_needs_no_fence() -> None:
+    starting = sorted_span("", {P: (900, 1200)})._replace(sinks=("/t",), starting=(P,))
+    assert admit(starting, {}) == {P: RangeAdmission(900, 1200, 1200)}
+    whole = sorted_span("", {P: (0, 1200)})._replace(sinks=("/t",))
+    assert admit(whole, {}) == {P: RangeAdmission(0, 1200, 1200)}
+    # a span of an older format does not say which it is
+    assert admit(sorted_span("", {P: (900, 1200)}), {}) == {P: RangeAdmission(900, 1200, 1200)}
 
 
 def test_a_fence_admits_what_is_above_it_and_never_moves_back() -> None:

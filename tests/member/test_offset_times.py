@@ -54,7 +54,7 @@ def test_a_stream_begins_at_the_time_only_where_its_group_has_no_offset(host: Ti
     host.offsets = {P1: 6}
     planner = planner_from(SINCE_400)
     span = host.attempt(planner.plan_next(BEGUN))
-    assert span == read("c", {P0: (4, 10), P1: (6, 10)})
+    assert span == read("c", {P0: (4, 10), P1: (6, 10)}, P0)
     listed = [query for query in host.asked if isinstance(query, ListOffsets)]
     # The ends come last: an offset that was found is within its log then.
     assert listed[-3:] == [
@@ -80,7 +80,7 @@ def test_each_partition_may_have_a_time_and_the_others_begin_at_the_earliest(
 ) -> None:
     times = OffsetTimes("startingOffsetsByTimestamp", by_partition={("t", 1): 700})
     span = host.attempt(planner_from(times).plan_next(BEGUN))
-    assert span == read("c", {P0: (0, 10), P1: (7, 10)})
+    assert span == read("c", {P0: (0, 10), P1: (7, 10)}, P1)
 
 
 def test_without_a_record_of_that_time_the_stream_ends_and_commits_no_start(
@@ -98,7 +98,7 @@ def test_without_a_record_of_that_time_the_stream_ends_and_commits_no_start(
 def test_the_strategy_latest_begins_at_the_end_instead(host: TimedHost) -> None:
     times = OffsetTimes("startingTimestamp", 5_000, latest_if_none=True)
     span = host.attempt(planner_from(times).plan_next(BEGUN))
-    assert span == read("c", {P0: (10, 10), P1: (10, 10)})
+    assert span == read("c", {P0: (10, 10), P1: (10, 10)}, P0, P1)
 
 
 class TimedLogs(Logs):

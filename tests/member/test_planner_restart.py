@@ -18,10 +18,10 @@ from apportion.member.queries import CommitOffsets, ExistingTopics, FetchCommitt
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import (
     ALL,
-    CLAIM,
     P0,
     P1,
     P2,
+    STARTING,
     TABLE,
     PlannerHost,
     held,
@@ -60,8 +60,10 @@ def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(host: Planner
     assert asked_anew == Span("c", {}, question_number=2, unclaimed=(P1,))
     assert host.joins == 0
     host.report = WriterReport(TABLE, adopt=True)
-    assert host.attempt(again.plan_next(asked_anew)) == read("c", {P0: (4, 10), P1: (7, 10)})
-    assert CommitOffsets({P0: 4, P1: 7}, 0, CLAIM) in host.asked
+    assert host.attempt(again.plan_next(asked_anew)) == read(
+        "c", {P0: (4, 10), P1: (7, 10)}, P0, P1
+    )
+    assert CommitOffsets({P0: 4, P1: 7}, 0, STARTING) in host.asked
 
 
 def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(
@@ -135,8 +137,8 @@ def test_offsets_that_are_set_anew_while_the_question_is_open_are_obeyed(
     host.offsets[P0] = 3
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0))
-    assert host.attempt(planner.plan_next(question)) == read("c", {P0: (3, 10)})
-    assert host.stored(P0) == OffsetAndMetadata(3, CLAIM)
+    assert host.attempt(planner.plan_next(question)) == read("c", {P0: (3, 10)}, P0)
+    assert host.stored(P0) == OffsetAndMetadata(3, STARTING)
 
 
 def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(
@@ -149,7 +151,9 @@ def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(
     host.report = MINE
     host.ends = dict.fromkeys(ALL, 12)
     host.sees(target=held(P0, P1))
-    assert host.attempt(planner.plan_next(question)) == read("old", {P0: (10, 12), P1: (10, 12)})
+    assert host.attempt(planner.plan_next(question)) == read(
+        "old", {P0: (10, 12), P1: (10, 12)}, P0, P1
+    )
 
 
 def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
@@ -161,7 +165,7 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
     planner = make_planner()
     question = host.attempt(planner.plan_next(EMPTY_SPAN))
     host.report = MINE
-    assert host.attempt(planner.plan_next(question)) == read("c", {P0: (3, 10)})
+    assert host.attempt(planner.plan_next(question)) == read("c", {P0: (3, 10)}, P0)
     assert host.asked[2] == ListOffsets(ALL, EARLIEST)
     host.starts[P2] = 4
     later = make_planner()
@@ -197,7 +201,7 @@ def test_giving_up_returns_only_the_start_positions_of_this_planner(
         host, question, planner
     )
     assert (host.stored(P0), host.stored(P1)) == (
-        OffsetAndMetadata(4, CLAIM),
+        OffsetAndMetadata(4, STARTING),
         OffsetAndMetadata(0, UNREAD_METADATA),
     )
 
@@ -217,11 +221,13 @@ def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(host: PlannerHo
     assert question == Span("c", {P0: (20, 20), P1: (20, 20)}, question_number=1)
     assert (host.leaves, host.asked[0]) == (1, EndMembership())
     host.ends = dict.fromkeys(ALL, 30)
-    assert host.attempt(planner.plan_next(question)) == read("c", {P0: (20, 30), P1: (20, 30)})
+    assert host.attempt(planner.plan_next(question)) == read(
+        "c", {P0: (20, 30), P1: (20, 30)}, P0, P1
+    )
     assert [ask for ask in host.asked if isinstance(ask, CommitOffsets | StartMembership)] == [
-        CommitOffsets({P0: 10, P1: 10}, 0, CLAIM),
+        CommitOffsets({P0: 10, P1: 10}, 0, STARTING),
         StartMembership(),
-        CommitOffsets({P0: 20, P1: 20}, 1, CLAIM),
+        CommitOffsets({P0: 20, P1: 20}, 1, STARTING),
     ]
 
 
@@ -268,7 +274,7 @@ def test_a_batch_that_no_writer_received_is_planned_again_if_all_writers_answer(
     assert question == Span("c", {P0: (0, 0)}, question_number=1)
     host.report = WriterReport(BOTH, adopt=True)
     assert host.attempt(planner.plan_next(question)) == batch
-    assert host.stored(P0) == OffsetAndMetadata(0, metadata_of(BOTH))
+    assert host.stored(P0) == OffsetAndMetadata(0, metadata_of(BOTH, starting=True))
 
 
 def test_fewer_tables_are_an_adoption_that_is_logged(host: PlannerHost) -> None:
@@ -327,8 +333,10 @@ def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(
     again = make_planner()
     question = host.attempt(again.plan_next(question))
     host.report = WriterReport(TABLE, adopt=True)
-    assert host.attempt(again.plan_next(question)) == read("c", {P0: (10, 20), P1: (10, 20)})
-    assert host.stored(P0) == OffsetAndMetadata(10, CLAIM)
+    assert host.attempt(again.plan_next(question)) == read(
+        "c", {P0: (10, 20), P1: (10, 20)}, P0, P1
+    )
+    assert host.stored(P0) == OffsetAndMetadata(10, STARTING)
 
 
 def test_a_writer_of_a_batch_without_records_need_not_have_been_called(host: PlannerHost) -> None:

@@ -21,6 +21,7 @@ from apportion.member.group_claims import (
     UNREAD_METADATA,
     AnotherSink,
     claims_without,
+    is_starting,
     metadata_of,
     refuse_consumer,
     sink_names,
@@ -40,6 +41,7 @@ from tests.member.planner_host import (
     P0,
     P1,
     P2,
+    STARTING,
     TABLE,
     PlannerHost,
     asked,
@@ -67,10 +69,13 @@ def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads
     host.report = MINE
     host.sees(target=held(P0))
     assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (0, 10)})
-    assert (host.joins, host.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
+    assert (host.joins, host.stored(P0)) == (
+        1,
+        OffsetAndMetadata(0, '{"sinks":["/lake/t"],"starting":true}'),
+    )
     assert host.asked[:4] == [*LOOK, LOOK_AT_GROUP, StartMembership()]
     assert host.asked[-3:] == [
-        CommitOffsets({P0: 0}, 1, CLAIM),
+        CommitOffsets({P0: 0}, 1, STARTING),
         ExistingTopics(("t",)),
         FetchCommitted(ALL, 1),
     ]  # did another claim it meanwhile?
@@ -106,7 +111,7 @@ def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(host: Pla
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P1))
     host.ends = dict.fromkeys(ALL, 20)
-    assert host.attempt(planner.plan_next(asking)) == read("old", {P0: (10, 20), P1: (7, 20)})
+    assert host.attempt(planner.plan_next(asking)) == read("old", {P0: (10, 20), P1: (7, 20)}, P1)
     assert host.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
 
@@ -142,7 +147,9 @@ def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_rec
     assert host.joins == 0
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P1))
-    assert host.attempt(make_planner().plan_next(asking)) == read("c", {P0: (0, 10), P1: (7, 10)})
+    assert host.attempt(make_planner().plan_next(asking)) == read(
+        "c", {P0: (0, 10), P1: (7, 10)}, P1
+    )
 
 
 def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(
@@ -215,7 +222,8 @@ def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(
     first = host.attempt(planner.plan_next(BEGUN))
     host.report = WriterReport(rewind={P0: 4})
     host.ends = dict.fromkeys(ALL, 20)
-    host.offsets = {P0: 9, P1: 10} if is_new_process else host.offsets
+    if is_new_process:
+        host.offsets, host.metadata = {P0: 9, P1: 10}, {}
     later = make_planner() if is_new_process else planner
     assert host.attempt(later.plan_next(first)) == read("c", {P0: (4, 20), P1: (10, 20)})
     assert (host.stored(P0), host.stored(P1)) == (
@@ -255,7 +263,7 @@ def test_a_word_to_go_back_outlasts_the_question_that_follows(
     )
     assert asking == Span("c", {P0: (5, 5)}, question_number=1, unclaimed=() if is_moved else (P0,))
     host.report = WriterReport(TABLE, adopt=is_moved, has_records=True)
-    assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (5, 10)})
+    assert host.attempt(planner.plan_next(asking)) == read("c", {P0: (5, 10)}, P0)
     assert host.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
 
@@ -292,7 +300,9 @@ def test_metadata_of_others_says_nothing_of_a_sink(metadata: str) -> None:
 
 def test_metadata_goes_there_and_back_and_has_bounds() -> None:
     assert sinks_of(metadata_of(("/lake/ü", "s3://b/t"))) == ("/lake/ü", "s3://b/t")
-    assert metadata_of(()) == ""
+    assert metadata_of(()) == metadata_of((), starting=True) == ""
+    assert sinks_of(metadata_of(TABLE, starting=True)) == TABLE
+    assert (is_starting(metadata_of(TABLE, starting=True)), is_starting(CLAIM)) == (True, False)
     assert sinks_of(UNREAD_METADATA) == ()
     with pytest.raises(AnotherSink, match="has room for 4096"):
         metadata_of(("/" + "x" * 4_090,))

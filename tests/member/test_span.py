@@ -40,20 +40,25 @@ spans = st.builds(
 sinks = st.none() | st.lists(st.text(max_size=8), max_size=2).map(tuple)
 questions = st.builds(
     lambda plain, number, about, names: plain._replace(
-        sinks=names, question_number=number, unclaimed=tuple(sorted(about.ranges))
+        sinks=names,
+        question_number=number,
+        unclaimed=tuple(sorted(about.ranges)),
+        starting=tuple(plain.ranges)[::2],
     ),
     spans,
     st.integers(1, 99),
     spans,
     sinks,
 )
-doubted = st.builds(
-    lambda plain, names: plain._replace(sinks=names, unclaimed=tuple(plain.ranges)[::2]),
+beginning = st.builds(
+    lambda plain, names: plain._replace(sinks=names, starting=tuple(plain.ranges)[::2]),
     spans,
     st.lists(st.text(max_size=8), max_size=2).map(tuple),
 )
 spans = (
-    st.builds(lambda plain, names: plain._replace(sinks=names), spans, sinks) | questions | doubted
+    st.builds(lambda plain, names: plain._replace(sinks=names), spans, sinks)
+    | questions
+    | beginning
 )
 
 
@@ -86,6 +91,14 @@ def test_the_json_is_the_one_of_the_design() -> None:
     assert (
         Span("9f3c", {}, ("/lake",)).canonical_json()
         == '{"id":"9f3c","sinks":["/lake"],"topics":{},"v":2}'
+    )
+    starting = batch._replace(
+        ranges={TopicIdPartition("flights", ID, 0): (900, 1200)},
+        sinks=("/lake",),
+        starting=(TopicIdPartition("flights", ID, 0),),
+    )
+    assert starting.canonical_json() == (
+        '{"id":"9f3c","sinks":["/lake"],"starting":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","partitions":[0]}},"topics":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","span":{"0":[900,1200]}}},"v":2}'
     )
     question = Span(
         "9f3c",

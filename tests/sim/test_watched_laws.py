@@ -125,7 +125,7 @@ def passes_over_a_record(who: worker.Worker, request: CommitOffsets) -> Generato
 
 ORDINARY = draw_scenario(0, duration_ms=30_000, workers=1)
 COMPUTING = draw_scenario(0, kinds=(), duration_ms=30_000, local_assignor="range")
-CRASHING = draw_scenario(0, kinds=("broker-crash",), duration_ms=30_000)
+CRASHING = draw_scenario(17, kinds=("broker-crash",), duration_ms=30_000)
 CALM = draw_scenario(1, kinds=(), duration_ms=30_000)  # its workers begin with each log
 
 SABOTAGE: dict[str, tuple[Scenario, Swap, str]] = {

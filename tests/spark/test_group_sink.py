@@ -56,8 +56,8 @@ def test_a_member_with_a_second_sink_for_its_group_is_refused_and_takes_nothing(
     )
     batch = begun(member, "/lake/flights")
     assert dict(batch.ranges) == dict.fromkeys(partitions, (0, 8))
-    claimed = dict.fromkeys(partitions, OffsetAndMetadata(0, '{"sinks":["/lake/flights"]}'))
-    assert cluster.committed_offsets(group, partitions) == claimed
+    beginning = OffsetAndMetadata(0, '{"sinks":["/lake/flights"],"starting":true}')
+    assert cluster.committed_offsets(group, partitions) == dict.fromkeys(partitions, beginning)
     stray = batch_member_of(group, topic, startingOffsets="earliest")
     with pytest.raises(
         AnotherSink,
@@ -74,9 +74,8 @@ def test_a_member_with_a_second_sink_for_its_group_is_refused_and_takes_nothing(
             while not consumer.poll(100):
                 following = member.next_span(following, None)
         assert {event.what for event in consumer.session.history()} == {"left"}, "it has joined"
-    assert cluster.committed_offsets(group, partitions) == {
-        partition: one._replace(offset=8) for partition, one in claimed.items()
-    }
+    claimed = OffsetAndMetadata(8, '{"sinks":["/lake/flights"]}')
+    assert cluster.committed_offsets(group, partitions) == dict.fromkeys(partitions, claimed)
     last = span_where(member, following, lambda span: len(span.ranges) == 2)
     assert last.end_offsets() == dict.fromkeys(partitions, 8)
 
@@ -106,7 +105,7 @@ def test_a_consumer_that_joined_before_the_sink_is_refused_at_its_next_partition
         assert consumer.session.history()[-1].what == "left"
     (gained,) = following.ranges
     assert cluster.committed_offsets(group, partitions)[gained] == OffsetAndMetadata(
-        0, '{"sinks":["/lake/flights"]}'
+        0, '{"sinks":["/lake/flights"],"starting":true}'
     )
 
 
@@ -193,7 +192,7 @@ def test_a_query_whose_table_was_moved_leaves_its_group_to_adopt_it_and_goes_on(
     following = span_where(member, question, lambda span: not span.question_number)
     assert (following.sinks, following.end_offsets()) == (("/lake/moved",), question.end_offsets())
     assert cluster.committed_offsets(group, partitions) == dict.fromkeys(
-        partitions, OffsetAndMetadata(8, '{"sinks":["/lake/moved"]}')
+        partitions, OffsetAndMetadata(8, '{"sinks":["/lake/moved"],"starting":true}')
     )
 
 
@@ -230,5 +229,5 @@ def test_a_copied_checkpoint_claims_a_new_group_only_after_its_writer_was_called
     following = span_where(copy, probe, lambda span: not span.question_number)
     assert following.end_offsets() == batch.end_offsets()
     assert cluster.committed_offsets(renamed, partitions) == dict.fromkeys(
-        partitions, OffsetAndMetadata(8, '{"sinks":["/lake/flights"]}')
+        partitions, OffsetAndMetadata(8, '{"sinks":["/lake/flights"],"starting":true}')
     )

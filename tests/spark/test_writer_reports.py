@@ -18,9 +18,9 @@ from tests.spark.micro_batches import P0, TOPIC_ID, batch, every, nothing_read, 
 
 
 def asking(*ranges: tuple[int, int]) -> Span:
-    return sorted_span(
-        "asked", {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges}
-    )._replace(question_number=1)
+    """The question of a query whose sinks have nothing yet of these partitions."""
+    partitions = {TopicIdPartition("t", TOPIC_ID, partition): (at, at) for partition, at in ranges}
+    return sorted_span("asked", partitions)._replace(question_number=1, starting=(*partitions,))
 
 
 def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(

@@ -9,6 +9,7 @@ docs/decisions/0041.
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import FetchCommitted
@@ -64,14 +65,16 @@ def fetch_offsets(
     return stored
 
 
-def metadata_of(sinks: Sinks) -> str:
+def metadata_of(sinks: Sinks, *, starting: bool = False) -> str:
     """Return the OffsetCommit metadata of a Spark query that writes to `sinks`; "" if unknown.
 
+    starting: the sinks have nothing of the partition yet, and are to begin at the offset.
     Raises AnotherSink if it is too long for a committed offset.
     """
     if not sinks:
         return ""
-    text = json.dumps({"sinks": sinks}, separators=(",", ":"))
+    mark = {"starting": True} if starting else {}
+    text = json.dumps({"sinks": sinks, **mark}, separators=(",", ":"))
     if len(text.encode()) > MAX_METADATA_BYTES:
         raise AnotherSink(
             f"the names of its sinks take {len(text.encode())} bytes, and the metadata of "
@@ -83,18 +86,28 @@ def metadata_of(sinks: Sinks) -> str:
 
 def sinks_of(metadata: str) -> Sinks | None:
     """Return the sinks that a committed offset's metadata names; None if no query wrote it."""
-    try:
-        value = json.loads(metadata)
-        # Nothing but this exact form is a claim: the metadata of other clients may be JSON, too.
-        sinks = value["sinks"] if isinstance(value, dict) else None
-    except (ValueError, KeyError, RecursionError):
-        # any client may have committed any text: nested deeply it raises RecursionError
-        return None
+    # Nothing but this exact form is a claim: the metadata of other clients may be JSON, too.
+    sinks = _object_of(metadata).get("sinks")
     return (
         tuple(sinks)
         if isinstance(sinks, list) and all(isinstance(name, str) for name in sinks)
         else None
     )
+
+
+def is_starting(metadata: str) -> bool:
+    """Return whether a committed offset is where its sinks are to begin: they have nothing yet."""
+    return _object_of(metadata).get("starting") is True
+
+
+def _object_of(metadata: str) -> dict[str, Any]:
+    """Return the JSON object that a committed offset's metadata is; {} if it is none."""
+    try:
+        value = json.loads(metadata)
+    except (ValueError, RecursionError):
+        # any client may have committed any text: nested deeply it raises RecursionError
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 UNREAD_METADATA = json.dumps({"sinks": []}, separators=(",", ":"))

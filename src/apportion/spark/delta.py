@@ -240,9 +240,15 @@ class Writer:
         Raises CommitConflict where another writer was first.
         """
         # Opened anew for each attempt: after a conflict a DeltaTable stays at its old version.
-        attempt = TableAttempt.on(self.table, self.storage_options, schema)
-        # Before anything that may discard files: those that a commit with an unknown outcome has
-        # added belong to the table.
+        attempt = TableAttempt.on(
+            self.table,
+            self.storage_options,
+            schema,
+            # A table that was removed is not created anew before its records are known to be there.
+            before_creation=lambda: self._policy().admit(sources, None),
+        )
+        # Before the admission, which may discard files: those that a commit with an unknown outcome
+        # has added belong to the table.
         uncommitted.forget_committed(attempt)
         missing = attempt.missing_columns(schema)
         uncommitted.check_against(attempt.constraints(schema.names))
@@ -281,7 +287,14 @@ class Writer:
         has_records = attempt is not None and any(
             attempt.fence_or_none(app_id) is not None for app_id in app_ids
         )
-        handover.write_report(reading.span, self.sink, adopt=self.adopt, has_records=has_records)
+        rewinds: dict[TopicIdPartition, int] = {}
+        if attempt is None and not self.adopt:
+            # Where the group has no name of a sink, the checkpoint alone says what was written.
+            rewinds = self._policy().admit([reading], None).rewinds.get(0, {})
+            self._policy().record_rewinds(reading, rewinds)
+        handover.write_report(
+            reading.span, self.sink, adopt=self.adopt, has_records=has_records, rewind=rewinds
+        )
 
     def _report_rewinds(
         self, reading: SourceReading, rewinds: Mapping[TopicIdPartition, int]

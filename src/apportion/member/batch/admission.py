@@ -70,7 +70,7 @@ class GroupAdmission:
     """State of one process of a query: its sinks, and those of its group's offsets.
 
     last_planned: the span that this process planned last, a question or a batch.
-    commit_metadata: the metadata of every commit, with the names of the sinks.
+    sinks: what this query writes to, as its commits name it.
     may_join: the group was found to be this query's.
     """
 
@@ -80,7 +80,7 @@ class GroupAdmission:
         checkpoint: the id of the first question, unless a span before it has one.
         """
         self.last_planned = EMPTY_SPAN
-        self.commit_metadata = ""
+        self.sinks: Sinks = ()
         self.may_join = False
         self._group, self._checkpoint = group, checkpoint
         # the last batch that is known to have been given to all writers
@@ -106,6 +106,7 @@ class GroupAdmission:
             previous.sinks,
             question_number=previous.question_number + 1,
             unclaimed=tuple(sorted(unclaimed_offsets(stored))),
+            starting=previous.starting,
         )
         return self.last_planned
 
@@ -124,12 +125,14 @@ class GroupAdmission:
             self._confirmed = previous
         if previous.sinks is not None and report.adopt and report.sinks not in ((), previous.sinks):
             # The user gives the group to a query whose sinks have changed since the last batch.
-            return (yield from self._leave_and_ask(previous, report, report.sinks))
+            ended = previous._replace(starting=())
+            return (yield from self._leave_and_ask(ended, report, report.sinks))
         if is_own and previous.question_number:
             # This process is alive, so a writer that was called has reported.
             refuse_silent_writers(self._awaited_sinks, report)
         sinks = report.sinks if previous.sinks is None else previous.sinks
-        self.commit_metadata = metadata_of(sinks)
+        metadata_of(sinks, starting=True)  # raises if it is too long
+        self.sinks = sinks
         if self.may_join:
             return None
         return (yield from self._join_or_ask(previous, report, sinks, is_own=is_own))
@@ -268,7 +271,7 @@ class GroupAdmission:
             if committed.offset is not None
         }
         try:
-            yield CommitOffsets(offsets, 0, self.commit_metadata)
+            yield CommitOffsets(offsets, 0, metadata_of(sinks, starting=True))
         except Refused as refused:
             # A commit without a member id is refused so if the group has members.
             if not is_lost_membership(refused.code):

@@ -11,7 +11,7 @@ its new fences are written in one transaction, which fails if a fence has moved 
 
 | fence | admitted of `[start, to)` | new fence |
 |---|---|---|
-| none | all: the sink has nothing of the partition | `to` |
+| none | all where the sink may begin; nothing of what follows others (`Span.follows`) | `to` |
 | below `start` | nothing: LostOffsets, as `[fence, start)` would never be written | |
 | from `start` up to `to` | `[fence, to)`: what is below was written by an earlier attempt | `to` |
 | above `to` | nothing: all of it was written already | unchanged |
@@ -39,8 +39,7 @@ from apportion.topics import TopicIdPartition
 class LostOffsets(ValueError):
     """Offsets between a sink's fence and the next batch were never written to the sink.
 
-    fence: None where the sink has none, and the batch starts at a committed offset that is not the
-    sink's.
+    fence: None where the sink has none, and the batch does not start where a sink may begin.
     """
 
     def __init__(
@@ -52,8 +51,8 @@ class LostOffsets(ValueError):
         """
         if fence is None:
             what = (
-                f"{partition}: the sink has nothing of it, but the batch starts at {start}, which "
-                "did not come from the sink"
+                f"{partition}: the sink has nothing of it, but the batch starts at {start}, above "
+                "records that it should have"
             )
         else:
             what = (
@@ -88,20 +87,20 @@ def admit_range(
     offset_range: tuple[int, int],
     fence: int | None,
     *,
-    is_unclaimed: bool = False,
+    follows: bool = False,
     fail_on_data_loss: bool = True,
 ) -> RangeAdmission:
     """Return the offsets of a micro-batch's range that a sink may write, by the sink's fence.
 
     A fence is the offset after the last one that the sink has of the partition.
-    fence: None if the sink has none for this partition. is_unclaimed: nothing says that the offset
-    at which the range starts was committed for this sink; without a fence such a range is refused.
+    fence: None if the sink has none for this partition. follows: as `Span.follows` says of it;
+    without a fence such a range is refused.
     Raises LostOffsets, unless `fail_on_data_loss` is False.
     """
     start, to = offset_range
     if fence is None:
-        # A start that was not committed for this sink may skip records that it never got.
-        if is_unclaimed and fail_on_data_loss:
+        # The sink never got the records below the start, or it has lost them.
+        if follows and fail_on_data_loss:
             raise LostOffsets(partition, None, start)
         return RangeAdmission(start, to, to)
     # A gap: `[fence, start)` would never be written.
@@ -119,7 +118,7 @@ def admit(
             partition,
             offset_range,
             fences.get(partition),
-            is_unclaimed=partition in batch.unclaimed,
+            follows=batch.follows(partition),
             fail_on_data_loss=fail_on_data_loss,
         )
         for partition, offset_range in batch.ranges.items()

@@ -4,7 +4,7 @@ Ownership changes between two batches only: the coordinator's target is adopted 
 batch is planned, and the adoption is what acknowledges a revocation (KIP-848).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from apportion.machine import Note
@@ -230,6 +230,11 @@ class BatchMembership:
         request = CommitOffsets(new, self.ownership.incarnation, metadata)
         yield from commit_without_deleted(request, report)
         self.committed.update(new)
+
+    def forget_committed(self, partitions: Iterable[TopicIdPartition]) -> None:
+        """Let the next commit of these partitions be sent, even of the same offsets."""
+        for partition in partitions:
+            self.committed.pop(partition, None)
 
 
 def is_silent(snapshot: MembershipSnapshot, limit_ms: int) -> bool:

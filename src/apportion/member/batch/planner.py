@@ -21,7 +21,7 @@ and the retries. An attempt that ends with an exception leaves a state from whic
 can go on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from apportion.log_bounds import LogBounds
 from apportion.member.batch.admission import GroupAdmission, offsets_skipping_records
@@ -48,6 +48,8 @@ from apportion.member.group_claims import (
     EpochCheck,
     Sinks,
     claimed_sinks,
+    is_starting,
+    metadata_of,
     refuse_other_sinks,
     sinks_of,
     unclaimed_offsets,
@@ -127,7 +129,7 @@ class BatchPlanner:
             return (yield from self._ask_writers(to_ask, previous, report.rewind))
         batch = FinishedBatch(previous, report)
         owned = yield from self._commit_and_adopt(batch)
-        plan, unclaimed = yield from self._plan_owned(batch, owned, limits)
+        plan, starting = yield from self._plan_owned(batch, owned, limits)
         # Before the span is returned: with `latest` an owner that dies before its first commit
         # would lose what it skipped over.
         yield from self._commit_starts(batch, plan)
@@ -141,7 +143,7 @@ class BatchPlanner:
             self._admission.last_planned = previous
         else:
             self._admission.last_planned = plan.span._replace(
-                sinks=batch.sinks, question_number=0, unclaimed=unclaimed
+                sinks=batch.sinks, question_number=0, unclaimed=(), starting=starting
             )
         return self._admission.last_planned
 
@@ -220,7 +222,7 @@ class BatchPlanner:
     def _plan_owned(
         self, batch: FinishedBatch, owned: TopicIdPartitions, limits: ReadLimits
     ) -> Rule[tuple[BatchPlan, TopicIdPartitions]]:
-        """Return the plan of the query's owned partitions, and those whose start is not claimed."""
+        """Return the plan of the query's owned partitions, and those that its sinks begin with."""
         kept = dict.fromkeys(
             partition
             for partition in owned
@@ -229,14 +231,12 @@ class BatchPlanner:
         # Also those that were owned in an earlier incarnation: in between, another member may have
         # read on and committed.
         gained = tuple(partition for partition in owned if partition not in kept)
-        committed, unclaimed = yield from self._claim_gained(batch, gained)
+        committed, claimed = yield from self._claim_gained(batch, gained)
         rewinds = {
             partition: offset
             for partition, offset in batch.rewind_offsets(self._rewinds, committed).items()
             if partition in owned
         }
-        # A rewind goes to the sink's own fence, so nothing is skipped.
-        unclaimed = tuple(partition for partition in unclaimed if partition not in rewinds)
         # Committed before the plan reads the offsets: a crash now must not skip what the writers
         # lack.
         yield from self._commit(rewinds)
@@ -266,7 +266,11 @@ class BatchPlanner:
         )
         plan = plan_batch(batch.written, inputs)
         yield from self._data_loss.check_gaps(plan)
-        return plan, unclaimed
+        return plan, tuple(
+            partition
+            for partition, (start, _) in plan.span.ranges.items()
+            if start and (partition in claimed or partition in plan.commit_first)
+        )
 
     def _commit_starts(self, batch: FinishedBatch, plan: BatchPlan) -> Rule[None]:
         """Commit the start positions that the plan chose anew, before the span is used.
@@ -277,7 +281,7 @@ class BatchPlanner:
         is_first = batch.span.question_number > 0
         if is_first:
             self._provisional_starts.update(plan.commit_first)
-        yield from self._commit(plan.commit_first)
+        yield from self._commit(plan.commit_first, starting=True)
         if is_first:
             # First commit, then look: of two queries that do so at the same moment, at least one
             # sees the other.
@@ -285,21 +289,30 @@ class BatchPlanner:
             self._provisional_starts.clear()
             self._admission.record_claim()
 
-    def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> Rule[None]:
-        """Commit offsets with the sinks' names as metadata."""
-        yield from self._membership.commit(offsets, self._admission.commit_metadata)
+    def _commit(
+        self, offsets: Mapping[TopicIdPartition, int], *, starting: bool = False
+    ) -> Rule[None]:
+        """Commit offsets with the sinks' names as metadata.
+
+        starting: the sinks are to begin there. Each is committed again after its first batch, as
+        the sinks must have a fence of it from then on.
+        """
+        sinks = self._admission.sinks
+        yield from self._membership.commit(offsets, metadata_of(sinks, starting=starting))
+        if starting and sinks:
+            self._membership.forget_committed(offsets)
 
     def _claim_gained(
         self, batch: FinishedBatch, gained: TopicIdPartitions
-    ) -> Rule[tuple[dict[TopicIdPartition, int | None], TopicIdPartitions]]:
+    ) -> Rule[tuple[dict[TopicIdPartition, int | None], Container[TopicIdPartition]]]:
         """Claim gained partitions for a Spark query's sinks by committing their offsets again.
 
         Called when a rebalance has brought partitions, before the next micro-batch is planned. Each
         query that it yields is a request to Kafka, which the driver answers.
 
-        Return the committed offsets, and the partitions that are not claimed yet: their offset
-        carries no sink's name and may skip records, so the sink has to admit the batch first, whose
-        end is then committed.
+        Return the committed offsets, and the partitions that the sinks begin with. Not claimed yet
+        is an offset without a sink's name that may skip records: the sink has to admit the batch
+        first, whose end is then committed.
         After an upgrade offsets without a name may come from an older version, which set no fence
         for a partition without rows. Raises AnotherSink if another sink has claimed a partition.
         """
@@ -328,14 +341,20 @@ class BatchPlanner:
             and partition not in unclaimed
             and (offset := committed[partition]) is not None
         }
-        # Forgotten, so that the next commit of the same offset is sent: it carries the sink's name
-        # this time.
-        for partition in unclaimed:
-            self._membership.committed.pop(partition, None)
+        # The next commit of the same offset carries the sink's name.
+        self._membership.forget_committed(unclaimed)
         # Ends of `written` that the group does not have were written by an earlier incarnation or
         # process, which died before it could commit them.
-        yield from self._commit({**to_claim, **due_commits(written, committed, committed)})
-        return committed, unclaimed
+        due = {**to_claim, **due_commits(written, committed, committed)}
+        starting = {
+            partition: offset
+            for partition, offset in due.items()
+            if not batch.says_written(partition, committed[partition])
+        }
+        yield from self._commit({each: due[each] for each in due if each not in starting})
+        yield from self._commit(starting, starting=True)
+        marked = (each for each in gained if is_starting(stored[each].metadata))
+        return committed, {*starting, *(each for each in marked if each not in due)}
 
     def _refuse_other_sinks(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
@@ -352,7 +371,7 @@ class BatchPlanner:
                 partition: offset
                 for partition, offset in self._provisional_starts.items()
                 if stored.get(partition)
-                == OffsetAndMetadata(offset, self._admission.commit_metadata)
+                == OffsetAndMetadata(offset, metadata_of(self._admission.sinks, starting=True))
             }
             if unread:
                 yield CommitOffsets(unread, self.ownership.incarnation, UNREAD_METADATA)

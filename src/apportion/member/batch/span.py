@@ -17,8 +17,9 @@ from apportion.wire.uuids import uuid_text
 FORMAT = 1
 FORMAT_WITH_SINKS = 2
 KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
-UNCLAIMED_KEYS = ("id", "nameless", "sinks", "topics", "v")
 QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
+STARTING = "starting"
+OF_OLDER_BATCHES = "nameless"
 MAX_DIGITS = 10  # of a partition, an int32
 
 
@@ -35,9 +36,8 @@ class Span(NamedTuple):
     question_number: 0, or the number of a question: a span that reads nothing, by which the query's
     writers are asked which sinks they are. If it names sinks, a writer of another sink refuses it.
     unclaimed: of a question, the partitions whose committed offset carries no sink's name. The
-    offsets are not kept, as they may be set anew before the answer. Of a batch, the partitions that
-    start at such an offset: it may skip records, and only the sink's fence can say whether they are
-    written.
+    offsets are not kept, as they may be set anew before the answer.
+    starting: the partitions of which the sinks have no batch yet, as nothing before is to be read.
     """
 
     id: str
@@ -45,6 +45,7 @@ class Span(NamedTuple):
     sinks: tuple[str, ...] | None = None
     question_number: int = 0
     unclaimed: tuple[TopicIdPartition, ...] = ()
+    starting: tuple[TopicIdPartition, ...] = ()
 
     @property
     def asks_for_sinks(self) -> bool:
@@ -60,6 +61,14 @@ class Span(NamedTuple):
         """Return, by partition, the offset at which the next batch begins."""
         return {partition: to for partition, (_, to) in self.ranges.items()}
 
+    def follows(self, partition: TopicIdPartition) -> bool:
+        """Return whether the sinks must have what is below the start of the partition's range.
+
+        A span of an older format does not say so: the fence alone decides.
+        """
+        is_known = self.sinks is not None or self.question_number > 0
+        return is_known and partition not in self.starting and self.ranges[partition][0] > 0
+
     def to_json(self) -> dict[str, Any]:
         """Return the offset as Spark stores it, keys in canonical order.
 
@@ -74,24 +83,15 @@ class Span(NamedTuple):
             entry["span"][str(partition.partition)] = list(self.ranges[partition])
         if self.sinks is None and not self.question_number:
             return {"id": self.id, "topics": topics, "v": FORMAT}
-        fields = {
+        is_question = self.question_number > 0
+        return {
+            **({"asks": self.question_number} if is_question else {}),
             "id": self.id,
+            **({"nameless": _partitions_json(self.unclaimed)} if is_question else {}),
             "sinks": None if self.sinks is None else list(self.sinks),
+            **({STARTING: _partitions_json(self.starting)} if self.starting else {}),
             "topics": topics,
             "v": FORMAT_WITH_SINKS,
-        }
-        if not self.question_number and not self.unclaimed:
-            return fields
-        unclaimed: dict[str, dict[str, Any]] = {}
-        for partition in sorted(self.unclaimed):
-            unclaimed.setdefault(
-                partition.topic, {"id": uuid_text(partition.topic_id), "partitions": []}
-            )["partitions"].append(partition.partition)
-        return {
-            **({"asks": self.question_number} if self.question_number else {}),
-            "id": self.id,
-            "nameless": unclaimed,
-            **fields,
         }
 
     def canonical_json(self) -> str:
@@ -101,6 +101,16 @@ class Span(NamedTuple):
 
 EMPTY_SPAN = Span("", {})
 """The span before the first batch of a query: it has no partitions."""
+
+
+def _partitions_json(partitions: tuple[TopicIdPartition, ...]) -> dict[str, dict[str, Any]]:
+    """Return the partitions by topic, as a span's JSON has them."""
+    by_topic: dict[str, dict[str, Any]] = {}
+    for partition in sorted(partitions):
+        by_topic.setdefault(
+            partition.topic, {"id": uuid_text(partition.topic_id), "partitions": []}
+        )["partitions"].append(partition.partition)
+    return by_topic
 
 
 def sorted_span(id: str, ranges: Mapping[TopicIdPartition, tuple[int, int]]) -> Span:
@@ -143,11 +153,12 @@ def parse_span(offset: Any) -> Span:
     is_question = version == FORMAT_WITH_SINKS and (
         offset.get("sinks", ()) is None or "asks" in offset
     )
-    has_unclaimed = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
+    # a batch of an older version may have OF_OLDER_BATCHES: without a word such a partition follows
+    optional = {STARTING} if is_question else {STARTING, OF_OLDER_BATCHES}
     _require_keys(
-        offset,
+        {key: offset[key] for key in offset if version == FORMAT or key not in optional},
         "the offset",
-        QUESTION_KEYS if is_question else UNCLAIMED_KEYS if has_unclaimed else KEYS[version],
+        QUESTION_KEYS if is_question else KEYS[version],
     )
     if not isinstance(offset["id"], str):
         raise SpanError(f"the offset's id must be a string, not {offset['id']!r}")
@@ -162,17 +173,16 @@ def parse_span(offset: Any) -> Span:
                 _parse_range(topic, number, offset_range)
             )
     span = sorted_span(offset["id"], ranges)
+    if version == FORMAT:
+        return span
+    span = span._replace(starting=_parse_partitions(STARTING, offset.get(STARTING, {})))
     if is_question:
         return span._replace(
             sinks=None if offset["sinks"] is None else _parse_sinks(offset["sinks"]),
             question_number=_parse_question_number(offset["asks"]),
-            unclaimed=_parse_unclaimed(offset["nameless"]),
+            unclaimed=_parse_partitions("nameless", offset["nameless"]),
         )
-    if has_unclaimed:
-        return span._replace(
-            sinks=_parse_sinks(offset["sinks"]), unclaimed=_parse_unclaimed(offset["nameless"])
-        )
-    return span if version == FORMAT else span._replace(sinks=_parse_sinks(offset["sinks"]))
+    return span._replace(sinks=_parse_sinks(offset["sinks"]))
 
 
 def _parse_topic_id(topic: str, entry: Any, what: str) -> TopicId:
@@ -198,10 +208,10 @@ def _parse_question_number(value: Any) -> int:
     return value
 
 
-def _parse_unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
-    """Return the partitions of a span's JSON whose committed offset names no sink."""
-    unclaimed = []
-    for topic, entry in _require_object(value, "nameless").items():
+def _parse_partitions(key: str, value: Any) -> tuple[TopicIdPartition, ...]:
+    """Return the partitions that a span's JSON has under this key."""
+    partitions = []
+    for topic, entry in _require_object(value, key).items():
         topic_id, numbers = _parse_topic_id(topic, entry, "partitions"), entry["partitions"]
         if not isinstance(numbers, list | tuple) or not all(
             type(number) is int and number >= 0 for number in numbers
@@ -210,8 +220,8 @@ def _parse_unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
                 f"the partitions of topic {topic!r} must be a JSON array of integers from "
                 f"0 on, not {numbers!r}"
             )
-        unclaimed += [TopicIdPartition(topic, topic_id, number) for number in numbers]
-    return tuple(sorted(unclaimed))
+        partitions += [TopicIdPartition(topic, topic_id, number) for number in numbers]
+    return tuple(sorted(partitions))
 
 
 def _require_object(value: Any, what: str) -> Mapping[str, Any]:

@@ -89,6 +89,17 @@ class FinishedBatch(NamedTuple):
         """Return whether the query asked its writers and a sink has fences of the group."""
         return self.report.has_records and self.span.asks_for_sinks
 
+    def says_written(self, partition: TopicIdPartition, committed: int | None) -> bool:
+        """Return whether the sinks have what is below the end of the span, by their fences.
+
+        Otherwise they are to begin there: after a question in a group that has no offset of it (a
+        group of a new name), or that is adopted. committed: the group's offset of the partition.
+        """
+        end = self.written.end_or_none(partition)
+        if end is None or not self.span.question_number:
+            return end is not None and end >= (committed or 0)
+        return committed is not None and end > committed and not self.report.adopt
+
     def rewind_offsets(
         self,
         earlier: Mapping[TopicIdPartition, tuple[int, int]],

@@ -63,8 +63,11 @@ class FencePolicy:
         self._adopts, self._may_rewind = adopt, rewind
         self._asked = asked
 
-    def admit(self, sources: list[SourceReading], attempt: TableAttempt) -> BatchAdmission:
-        """Admit each partition's offset range of the batch, by the fences of this snapshot."""
+    def admit(self, sources: list[SourceReading], attempt: TableAttempt | None) -> BatchAdmission:
+        """Admit each partition's offset range of the batch, by the fences of this snapshot.
+
+        attempt: None where there is no table.
+        """
         refuse_one_topic_twice(sources)
         windows: dict[TopicPartition, OffsetWindow] = {}
         fences: dict[str, int] = {}
@@ -74,7 +77,7 @@ class FencePolicy:
                 # One app transaction for each partition, so writers of different partitions do not
                 # conflict (Delta aborts only for the same app id).
                 app_id = app_id_of(reading.group, partition)
-                fence = attempt.fence_or_none(app_id)
+                fence = None if attempt is None else attempt.fence_or_none(app_id)
                 admission = self._admit_partition(reading, partition, fence)
                 if isinstance(admission, Rewind):
                     rewinds.setdefault(number, {})[partition] = admission.rewind_offset
@@ -98,23 +101,22 @@ class FencePolicy:
         Raises LostOffsets where there can be no rewind and the loss must not be ignored.
         """
         bounds = reading.span.ranges[partition]
-        is_unclaimed = partition in reading.span.unclaimed and not self._adopts_batch(reading)
+        follows = reading.span.follows(partition) and not self._adopts_batch(reading)
         try:
-            return admit_range(partition, bounds, fence, is_unclaimed=is_unclaimed)
+            return admit_range(partition, bounds, fence, follows=follows)
         except LostOffsets as lost:
             # Asked only when something is wrong: a normal batch needs no broker in the driver.
             committed, log_start = fetch_group_progress(partition, reading)
             rewind_offset = log_start if lost.fence is None else lost.fence
-            can_rewind = rewind_offset is not None and (log_start is None or log_start < bounds[0])
-            # Another batch above the same fence means that the source went back as far as it
-            # could: asking for it once more would never end.
-            if (
-                self._may_rewind
-                and rewind_offset is not None
-                and can_rewind
-                and self._asked.get((reading.group, partition, rewind_offset)) in (None, bounds)
-            ):
-                return Rewind(rewind_offset)
+            if self._may_rewind and rewind_offset is not None:
+                if lost.fence is None and rewind_offset >= bounds[0]:
+                    # The batch begins where its log does: that is as far as a rewind goes.
+                    return admit_range(partition, bounds, None)
+                # Another batch above the same fence means that the source went back as far as it
+                # could: asking for it once more would never end.
+                asked = self._asked.get((reading.group, partition, rewind_offset))
+                if (log_start is None or log_start < bounds[0]) and asked in (None, bounds):
+                    return Rewind(rewind_offset)
             if self._fail_on_data_loss:
                 raise explain_lost_offsets(
                     lost, reading, self._sink, committed=committed, log_start=log_start

@@ -151,6 +151,13 @@ def explain_lost_offsets(
     committed, log_start: as `fetch_group_progress` returned them.
     """
     sinks = sinks_of(committed.metadata)
+    if lost.fence is None and (committed.offset is None or sink in (sinks or ())):
+        cause = (
+            f"Group {readable(reading.group)} has read them for {sink}, so this table was removed, "
+            "or another one or an older copy took its place"
+        )
+        text = f"{cause}. {_remedies(lost, log_start, 'bring the table back, or')}"
+        return LostOffsets(lost.partition, lost.fence, lost.start, text)
     if sinks and sinks != reading.span.sinks:
         committer = sink_names(sinks)
     elif sinks is None and committed.metadata:
@@ -167,15 +174,21 @@ def explain_lost_offsets(
         "table was restored to an earlier version"
     )
     return LostOffsets(
-        lost.partition, lost.fence, lost.start, f"{cause}. {_remedies(lost, log_start)}"
+        lost.partition,
+        lost.fence,
+        lost.start,
+        f"{cause}. {_remedies(lost, log_start, 'end what commits there, and')}",
     )
 
 
-def _remedies(lost: LostOffsets, log_start: int | None) -> str:
-    """Return what a person can do, by which of the lost records the topic still has."""
+def _remedies(lost: LostOffsets, log_start: int | None, before: str) -> str:
+    """Return what a person can do, by which of the lost records the topic still has.
+
+    before: what comes before, or instead of, a rewind.
+    """
     skip = "delta.Writer(..., fail_on_data_loss=False) goes on without them"
     rewind = (
-        "end what commits there, and start this query again, with the same checkpoint and "
+        f"{before} start this query again, with the same checkpoint and "
         "with delta.Writer(..., rewind=True"
     )
     if log_start is None:

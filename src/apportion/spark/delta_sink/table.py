@@ -7,7 +7,7 @@ the table's path would not notice it.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from os.path import isfile
 from time import time
 from typing import Any
@@ -48,19 +48,24 @@ class TableAttempt:
 
     @classmethod
     def on(
-        cls, path: str, storage_options: Mapping[str, str] | None, schema: pa.Schema
+        cls,
+        path: str,
+        storage_options: Mapping[str, str] | None,
+        schema: pa.Schema,
+        before_creation: Callable[[], object] = lambda: None,
     ) -> "TableAttempt":
         """Return a fresh snapshot of the table at `path`.
 
         Creates the table with the columns of `schema` where there is none, and then raises
         CommitConflict, since others may do so at the same moment. Raises NotWritable where there
-        can be no table.
+        can be no table, and before it creates one what `before_creation` raises.
         """
         options = dict(storage_options or {})
         _refuse_file(path)
         try:
             return cls(path, options)
         except TableNotFoundError:
+            before_creation()
             _create_table(path, options, schema)
             # Opened once more instead of used: two creations at the same moment may both succeed,
             # the later one replacing the schema.
