@@ -156,11 +156,37 @@ IN_A_WRITER = """An exception was raised by the Python Proxy. Return Message: Tr
 """
 
 
+OF_DELTA = """OSError: Generic LocalFileSystem error
+          \x1b[31m↳\x1b[0m Unable to open file /lake/_delta_log/00000000000000000001.json#1
+           \x1b[31m↳\x1b[0m Permission denied (os error 13)
+
+"""
+OF_DELTA_IN_ONE_LINE = (
+    "OSError: Generic LocalFileSystem error: Unable to open file "
+    "/lake/_delta_log/00000000000000000001.json#1: Permission denied (os error 13)"
+)
+OF_DELTAS_KERNEL = """DeltaError: Kernel error: Json error: Truncated
+   0: <unknown>
+  12: start_thread
+             at ./nptl/pthread_create.c:442:8
+"""
+OF_PYDANTIC = """ValidationError: 1 error for Order
+cents
+  Input should be a number
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         (IN_A_SOURCE, "group g: not let in"),
         (f"{IN_A_WRITER}ValueError: no offsets\nin it\n", "ValueError: no offsets in it"),
+        (f"{IN_A_WRITER}{OF_DELTA}", OF_DELTA_IN_ONE_LINE),
+        (
+            f"{IN_A_WRITER}PythonException: in a worker:\n{IN_A_WRITER}{OF_PYDANTIC}",
+            "ValidationError: 1 error for Order cents Input should be a number",
+        ),
+        (f"{IN_A_WRITER}{OF_DELTAS_KERNEL}", "DeltaError: Kernel error: Json error: Truncated"),
         (f"{IN_A_WRITER}apportion.spark.queries.stateless.StatefulQuery: a state\n", "a state"),
         ("[CONCURRENT_STREAM_LOG_UPDATE] twice", "[CONCURRENT_STREAM_LOG_UPDATE] twice"),
     ],

@@ -12,6 +12,7 @@ from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.table import TableAttempt, unusable_path
 from apportion.spark.delta_sink.writer_requirements import with_constraints
 from apportion.spark.errors import NotWritable
+from apportion.spark.processes.plain_errors import in_one_line
 
 
 def refuse_unfit_local_table(table: str, columns: pa.Schema) -> None:
@@ -41,8 +42,7 @@ def refuse_unfit_table(
             if rows is not None:
                 with_constraints(table, rows, attempt.constraints(columns.names))
     except (DeltaError, OSError) as error:
-        # Below it delta-rs may print the frames of its own code.
-        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        reason = in_one_line(str(error)).rstrip(".") or type(error).__name__
         raise NotWritable(
             f"the Delta table {table} cannot be opened: {reason}; restore what is damaged or "
             "cannot be read, drop a table feature that is not supported, or give the Delta writer "

@@ -12,6 +12,7 @@ from apportion.spark.delta_sink.files import delete_files, directory, is_part_fi
 from apportion.spark.delta_sink.writer_requirements import refuse_unmet_requirements
 from apportion.spark.delta_sink.writer_work import WRITER_WORK
 from apportion.spark.errors import NotWritable
+from apportion.spark.processes.plain_errors import in_one_line
 
 CLEAN_EVERY_S = 24 * 3600
 
@@ -40,7 +41,8 @@ class DailyCleaning:
         try:
             clean(self.table, self.storage_options)
         except (DeltaError, OSError, NotWritable) as error:
-            log.warning("the daily cleaning of %s did not run: %s", self.table, error)
+            reason = in_one_line(str(error))
+            log.warning("the daily cleaning of %s did not run: %s", self.table, reason)
 
 
 def clean(

@@ -15,6 +15,11 @@ HIDE = "SPARK_HIDE_TRACEBACK"
 PLAN = "=== Streaming Query ==="
 """What Spark writes after the text of an error that ended a query."""
 STATE = " SQLSTATE: "
+FRAME = re.compile(r'  File "')
+SOURCE_INDENT = "    "
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+BACKTRACE = re.compile(r"\n +0: .*", re.DOTALL)
+CAUSE = re.compile(r"\s*↳\s*")
 OWN_ERROR = re.compile(r"^.*?\bapportion(?:\.\w+)+: ")
 """The name of an error of this package, and what Spark writes before it."""
 
@@ -73,6 +78,24 @@ def reason_of(text: str) -> str:
     """
     words = text.partition(PLAN)[0].splitlines()
     lines = [line for line in words if line.strip() and not line.startswith(STATE)]
-    traced = [number for number, line in enumerate(lines) if line.startswith("  ")]
-    said = lines[traced[-1] + 1 :] if traced else lines
-    return OWN_ERROR.sub("", " ".join(said or lines[:1]), count=1)
+    frames = [number for number, line in enumerate(lines) if FRAME.match(line)]
+    if frames:
+        # Behind the last frame stand its source, in lines of deeper indent, and then the error.
+        # That may have lines of its own with any indent.
+        last = frames[-1] + 1
+        begins = (at for at in range(last, len(lines)) if not lines[at].startswith(SOURCE_INDENT))
+        lines = lines[next(begins, last) :]
+    return OWN_ERROR.sub("", in_one_line("\n".join(lines)), count=1)
+
+
+def in_one_line(text: str) -> str:
+    """Return an error's text, which a library may have broken into lines, as one sentence.
+
+    delta-rs puts each cause in a line of its own, behind an arrow in red, or the frames of its own
+    code below.
+    """
+    line, *causes = CAUSE.split(COLOUR.sub("", BACKTRACE.sub("", text)))
+    said = " ".join(line.split())
+    for cause in causes:
+        said = f"{said.rstrip('.:')}: {' '.join(cause.split())}"
+    return said
