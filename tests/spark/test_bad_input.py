@@ -9,7 +9,7 @@ from deltalake import DeltaTable, Schema
 from pyspark.sql import DataFrame
 
 from apportion.member.group_claims import AnotherSink, metadata_of
-from apportion.spark import StatefulQuery, delta
+from apportion.spark import LostOffsets, StatefulQuery, delta
 from apportion.spark.delta_sink.columns import SOURCE_COLUMNS
 from apportion.spark.errors import NotWritable
 from tests.client import changes
@@ -79,6 +79,23 @@ def test_a_writer_refuses_a_group_of_another_table_before_the_query_begins(
     assert_on_page("another table for the same group", refused.value)
     adopting = delta.Writer(pipeline.table, adopt=True)
     assert adopting.check(rows) is adopting
+
+
+def test_a_writer_misses_what_its_table_lacks_before_the_query_begins(
+    pipeline: Pipeline, source: Callable[..., DataFrame]
+) -> None:
+    offset = {pipeline.partitions[1]: 5}
+    pipeline.produce(40)
+    mine = metadata_of((str(pipeline.table),))
+    changes.commit(pipeline.cluster, pipeline.group, offset, metadata=mine)
+    rows = source()
+    with pytest.raises(LostOffsets) as missed:
+        delta.Writer(pipeline.table).check(rows)
+    assert_on_page("a table that lacks what its group has committed", missed.value)
+    rewinding = delta.Writer(pipeline.table, rewind=True)
+    assert rewinding.check(rows) is rewinding
+    careless = delta.Writer(pipeline.table, fail_on_data_loss=False)
+    assert careless.check(rows) is careless
 
 
 def test_garbage_in_a_checkpoint_ends_the_query_in_a_sentence(

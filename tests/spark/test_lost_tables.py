@@ -4,12 +4,15 @@ Only Spark is played.
 """
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner
 
+from apportion.cli.main import app
 from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import metadata_of
@@ -108,6 +111,23 @@ def test_who_wants_no_records_of_a_removed_table_goes_on_without_them(query: Que
     query.starts(partition, fail_on_data_loss=False)
     query.runs_until({partition: 7})
     assert query.offsets(partition) == [5, 6]
+
+
+@pytest.mark.parametrize(("to", "offsets"), [("--to-earliest", range(2, 8)), ("--to-latest", [7])])
+def test_who_resets_the_group_begins_a_new_table_there(
+    query: Query, to: str, offsets: Iterable[int]
+) -> None:
+    partition = query.has_written(5)
+    query.trim(partition, 2)
+    removes_its_table(query, is_checkpoint_gone=True)
+    query.produce(partition, 2)
+    asked = (query.group, "--bootstrap", query.bootstrap, "--topic", partition.topic, to)
+    reset = CliRunner().invoke(app, ["groups", "reset-offsets", *asked, "--execute"])
+    assert reset.exit_code == 0, reset.output
+    query.starts(partition)
+    query.produce(partition, 1)
+    query.runs_until({partition: 8})
+    assert query.offsets(partition) == [*offsets]
 
 
 @pytest.mark.parametrize("is_checkpoint_gone", [False, True])

@@ -24,11 +24,20 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from apportion.spark.delta_sink.batch_admission import AskedRewinds, FencePolicy, app_id_of
+from apportion.member.batch.span import EMPTY_SPAN
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.spark.delta_sink.batch_admission import (
+    AskedRewinds,
+    FencePolicy,
+    app_id_of,
+    missing_records,
+)
 from apportion.spark.delta_sink.columns import SOURCE_COLUMNS, table_schema
 from apportion.spark.delta_sink.connect_query import ConnectQuery
 from apportion.spark.delta_sink.files import PartFileWriter
 from apportion.spark.delta_sink.ownership import (
+    explain_lost_offsets,
+    fetch_group_progress,
     refuse_claimed_group,
     refuse_foreign_batch,
     table_location,
@@ -45,6 +54,7 @@ from apportion.spark.delta_sink.uncommitted_files import UncommittedFiles
 from apportion.spark.delta_sink.writer_options import refuse_wrong_arguments
 from apportion.spark.delta_sink.writer_work import WRITER_WORK
 from apportion.spark.errors import NotWritable
+from apportion.spark.options.stream import SourceOptions
 from apportion.spark.processes import handover
 from apportion.spark.processes.plain_errors import without_traceback
 from apportion.spark.queries.checkpoints import warn_of_temporary_checkpoint
@@ -134,8 +144,8 @@ class Writer:
         """Return this writer if a query can begin to write these rows.
 
         Raises at once, and so before `start()`, what the query's first batch would raise: as the
-        writer does, OptionError for a source without a group, and AnotherSink for a group that
-        belongs to another table.
+        writer does, OptionError for a source without a group, AnotherSink for a group that belongs
+        to another table, and LostOffsets where the table lacks what its group has committed for it.
         """
         guard(rows)
         columns = table_schema(rows)
@@ -143,8 +153,22 @@ class Writer:
             refuse_unfit_table(self.table, self.storage_options, columns, rows)
         for options in stream_options(rows):
             if not self.adopt:
-                refuse_claimed_group(options, self.sink)
+                stored = refuse_claimed_group(options, self.sink)
+                if is_classic(rows) and self.fail_on_data_loss and not self.rewind:
+                    self._refuse_missing_records(options, stored)
         return self
+
+    def _refuse_missing_records(
+        self, options: SourceOptions, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
+    ) -> None:
+        """Raise LostOffsets where the table lacks what its group has committed for it."""
+        attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
+        for lost in missing_records(attempt, options.group, stored, self.sink):
+            reading = SourceReading(options.group, EMPTY_SPAN, options.bootstrap, options.security)
+            committed, log_start = fetch_group_progress(lost.partition, reading)
+            raise explain_lost_offsets(
+                lost, reading, self.sink, committed=committed, log_start=log_start
+            )
 
     @WRITER_WORK.running()
     def __call__(self, frame: DataFrame, batch_id: int) -> None:

@@ -11,6 +11,7 @@ from apportion.cli.asked import Asked
 from apportion.cli.cluster_reports import next_step, with_cluster
 from apportion.cli.command_config import command_security
 from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
+from apportion.cli.doctor.path_checks import missing_records
 from apportion.cli.doctor.subjects import Subjects
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.report import read_group
@@ -32,6 +33,10 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 NO_KIP_848 = (
     'give every query of the group .option("kafka.group.protocol", "classic"), or use brokers '
     "with KIP-848: Apache Kafka from 4.0 on, or apportion serve"
+)
+START_OVER = (
+    "the table was removed, or another one or an older copy took its place: bring it back, or "
+    "start the query with delta.Writer(..., rewind=True), which writes what the topic still has"
 )
 OF_GROUPS = ("group", "KIP-848", "sink")
 """The checks that need the name of a group."""
@@ -78,7 +83,7 @@ def _check_reached(cluster: Cluster, asked: Asked, subjects: Subjects) -> Iterat
     if not topics:
         yield skipped("sink", "no topic was found" if subjects.topics else "--topic is not given")
     else:
-        yield _guarded("sink", asked, lambda: _sink(cluster, group, topics, subjects.sink))
+        yield _guarded("sink", asked, lambda: _sink(cluster, group, topics, subjects))
 
 
 def _not_reached(subjects: Subjects) -> Iterator[Finding]:
@@ -169,11 +174,9 @@ def _group(cluster: Cluster, group: str, check: str, at: str) -> Finding:
     return ok(check, found)
 
 
-def _sink(cluster: Cluster, group: str, topics: list[Topic], mine: str | None) -> Finding:
-    """Return whether the group's offsets belong to the table that the query writes to.
-
-    mine: the name of that table; None if it is not known.
-    """
+def _sink(cluster: Cluster, group: str, topics: list[Topic], subjects: Subjects) -> Finding:
+    """Return whether the group's offsets belong to the query's table, and it has their records."""
+    mine = subjects.sink
     partitions = [partition for topic in topics for partition in partitions_of(topic)]
     committed = cluster.committed_offsets(group, partitions)
     if mine is not None and (others := claims_without(mine, committed)):
@@ -183,6 +186,8 @@ def _sink(cluster: Cluster, group: str, topics: list[Topic], mine: str | None) -
             "say",
             "give this query a group of its own (kafka.group.id), or the group's table",
         )
+    if lacking := missing_records(subjects, group, committed):
+        return failed("sink", f"the group belongs to {mine}, which lacks {lacking}", START_OVER)
     if claims := claimed_sinks(committed):
         return ok("sink", f"the group belongs to {sink_names(next(iter(claims.values())))}")
     unclaimed = unclaimed_offsets(committed)

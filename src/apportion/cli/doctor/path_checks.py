@@ -1,7 +1,7 @@
 """The checks of a query's paths: its checkpoint, and the Delta table that it writes to."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +9,9 @@ from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 from apportion.cli.doctor.subjects import Subjects
 from apportion.locations import local_path_or_none, local_table_or_none
 from apportion.member.batch.span import Span, SpanError, parse_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import sink_names
+from apportion.topics import TopicIdPartition
 
 OWN_CHECKPOINT = "give the query a checkpoint of its own"
 ITS_RIGHTS = "change its owner or its rights"
@@ -113,6 +115,32 @@ def _table(location: str) -> Finding:
             f"the writer adds {', '.join(lacking)}: each row says which record it came from",
         )
     return ok(check, found)
+
+
+def missing_records(
+    subjects: Subjects, group: str, committed: Mapping[TopicIdPartition, OffsetAndMetadata]
+) -> str:
+    """Return what the group has committed for the table and the table does not have; "" if nothing.
+
+    Also where the table cannot be looked at, as another check says.
+    """
+    if subjects.table is None or subjects.sink is None:
+        return ""
+    from deltalake.exceptions import DeltaError
+
+    from apportion.spark.delta_sink import batch_admission, ownership, table
+    from apportion.spark.errors import NotWritable
+
+    location = ownership.table_location(subjects.table)
+    if local_table_or_none(location) is None:
+        return ""
+    try:
+        attempt = table.TableAttempt.on_existing_or_none(location, None)
+    except (NotWritable, DeltaError, OSError):
+        return ""
+    for lost in batch_admission.missing_records(attempt, group, committed, subjects.sink):
+        return f"the records of {lost.partition} in [{lost.fence or 0}, {lost.start})"
+    return ""
 
 
 def _new(check: str, path: Path, then: str) -> Finding:

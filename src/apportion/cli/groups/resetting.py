@@ -22,7 +22,7 @@ from apportion.member.cluster_queries.offsets import (
     OffsetAndMetadata,
     OffsetCommitQuery,
 )
-from apportion.member.group_claims import sinks_of
+from apportion.member.group_claims import metadata_of, sinks_of
 from apportion.topics import TopicIdPartition, TopicPartition, grouped
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -226,13 +226,14 @@ def _commit(
 ) -> None:
     """Commit the offsets as no member.
 
-    A sink's claim on the group stays (decisions/0041); any other metadata belongs to the old
-    offset, and goes with it, as in Kafka's tool.
+    A sink's claim on the group stays (decisions/0041), and a sink that has nothing of a partition
+    may begin at the new offset; any other metadata belongs to the old offset, and goes with it, as
+    in Kafka's tool.
     """
     by_metadata: dict[str, dict[TopicIdPartition, int]] = {}
     for partition, offset in offsets.items():
         metadata = committed.get(partition.topic_partition, NO_OFFSET).metadata
-        kept = metadata if sinks_of(metadata) else ""
+        kept = metadata_of(sinks_of(metadata) or (), starting=True)
         by_metadata.setdefault(kept, {})[partition] = offset
     for metadata, some in by_metadata.items():
         try:

@@ -6,10 +6,12 @@ do so, or the batch is refused.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from apportion.member.batch.fences import LostOffsets, RangeAdmission, admit_range
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import is_starting, sinks_of
 from apportion.spark.delta_sink.files import OffsetWindow
 from apportion.spark.delta_sink.ownership import explain_lost_offsets, fetch_group_progress
 from apportion.spark.delta_sink.table import TableAttempt
@@ -140,6 +142,24 @@ class FencePolicy:
                 fence,
                 self._sink,
             )
+
+
+def missing_records(
+    attempt: TableAttempt | None,
+    group: str,
+    stored: Mapping[TopicIdPartition, OffsetAndMetadata],
+    sink: str,
+) -> Iterator[LostOffsets]:
+    """Yield, by partition, what a group has committed for a sink and the sink does not have.
+
+    attempt: a snapshot of the sink's table; None if there is none. stored: the group's offsets.
+    """
+    for partition, (offset, metadata) in sorted(stored.items()):
+        if not offset or sink not in (sinks_of(metadata) or ()) or is_starting(metadata):
+            continue
+        fence = None if attempt is None else attempt.fence_or_none(app_id_of(group, partition))
+        if fence is None or fence < offset:
+            yield LostOffsets(partition, fence, offset)
 
 
 def app_id_of(group: str, partition: TopicIdPartition) -> str:

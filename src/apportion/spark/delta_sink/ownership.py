@@ -93,10 +93,13 @@ def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
         )
 
 
-def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
+def refuse_claimed_group(
+    options: SourceOptions, sink: str
+) -> dict[TopicIdPartition, OffsetAndMetadata]:
     """Raise AnotherSink where the group of a stream that is not read yet belongs to other sinks.
 
-    The source refuses the query, too, once the writer has reported its sink.
+    The source refuses the query, too, once the writer has reported its sink. Return the group's
+    offsets; {} if they could not be fetched.
     """
     # A connection of its own, as below.
     cluster = cluster_of(options)
@@ -107,7 +110,7 @@ def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
         )
         stored = cluster.committed_offsets(options.group, partitions)
     except (Refused, Disconnected):
-        return  # load() has asked the same: what has changed since, the query says
+        return {}  # load() has asked the same: what has changed since, the query says
     finally:
         cluster.close()
     foreign = {partition: stored[partition] for partition in claims_without(sink, stored)}
@@ -115,6 +118,7 @@ def refuse_claimed_group(options: SourceOptions, sink: str) -> None:
         refuse_other_sinks((sink,), foreign)
     except AnotherSink as refused:
         raise AnotherSink(f"group {readable(options.group)}: {refused}") from None
+    return stored
 
 
 def fetch_group_progress(
