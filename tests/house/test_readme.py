@@ -6,19 +6,23 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from apportion.broker import EmbeddedBroker
+from apportion.client.cluster import Cluster
+from apportion.topics import partitions_of
+from apportion.wire.messages.list_offsets import LATEST
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-BROKER, SPARK, CONSUMER = BLOCKS
+BROKER, PRODUCER, SPARK, CONSUMER = BLOCKS
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=["broker", "spark", "consumer"])
+@pytest.mark.parametrize("block", BLOCKS, ids=["broker", "producer", "spark", "consumer"])
 def test_an_example_is_right_for_a_type_checker(block: str, tmp_path: Path) -> None:
     file = tmp_path / "example.py"
     file.write_text(block)
@@ -37,6 +41,18 @@ def test_the_broker_says_where_clients_connect() -> None:
         [sys.executable, "-c", BROKER], capture_output=True, text=True, timeout=60, check=True
     )
     assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
+
+
+def test_the_producer_sends_to_the_topic_that_the_spark_job_and_the_consumer_read() -> None:
+    with EmbeddedBroker(num_partitions=2) as broker, closing(Cluster(broker.bootstrap)) as cluster:
+        code = PRODUCER.replace("localhost:9092", broker.bootstrap)
+        subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+        topic = cluster.topics(["flights"]).named("flights")
+        assert topic is not None
+        partitions = partitions_of(topic)
+        assert sum(cluster.list_offsets(partitions, LATEST).values()) == 1000
+    assert '.option("subscribe", "flights")' in SPARK
+    assert 'topics=["flights"]' in CONSUMER
 
 
 def test_the_consumer_prints_what_was_produced() -> None:

@@ -44,13 +44,12 @@ class StatefulQuery(PlainError):
     def __init__(self, operator: str) -> None:
         """Create the error. operator: the stateful operator in the query's plan."""
         super().__init__(
-            f"this query keeps state ({operator}), and state does not move when "
-            "partitions do: each application of the group would "
-            "hold a part of every result. A group with one member is no way out, since a "
-            "second one may join at any time. Let "
-            "the group's queries only parse, filter and route, write their rows to a "
-            "table, and aggregate that table in a query "
-            "of its own; or read the topic for the aggregation with Spark's own source, "
+            f"this query keeps state ({operator}), and state does not move when partitions do: "
+            "each application of the group would hold a part of every result. A group with one "
+            "member is no way out, since a second one may join at any time. Let the group's "
+            "queries only parse, filter and route, write their rows to a table, and aggregate that "
+            "table in a job of its own, which reads spark.read.parquet(*deltalake.DeltaTable(...)"
+            ".file_uris()); or read the topic for the aggregation with Spark's own source, "
             "format('kafka'), which joins no group."
         )
 
