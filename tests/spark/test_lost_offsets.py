@@ -105,7 +105,7 @@ def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may
         f"Something else has committed in group {query.group}, past what {query.path} "
         f"holds: {who}; or this writer was" in error
     )
-    assert "or the table was restored to an earlier version" in error
+    assert "or an older copy of the table took its place" in error
     assert "The records are still in the topic" in error
 
 

@@ -174,8 +174,8 @@ def explain_lost_offsets(
         )
     cause = (
         f"Something else has committed in group {readable(reading.group)}, past what {sink} holds: "
-        f"{committer}; or this writer was not called for a batch that others were given; or the "
-        "table was restored to an earlier version"
+        f"{committer}; or this writer was not called for a batch that others were given; or an "
+        "older copy of the table took its place"
     )
     return LostOffsets(
         lost.partition,
