@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, Transaction, write_deltalake
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from apportion import __version__
@@ -22,7 +22,6 @@ from apportion.client.cluster import Cluster
 from apportion.member.batch.span import sorted_span
 from apportion.member.group_claims import metadata_of
 from apportion.topics import partitions_of
-from apportion.wire.uuids import uuid_text
 from tests.cli.members import join
 from tests.client import changes
 from tests.node.acl_requests import acl
@@ -215,36 +214,6 @@ def test_a_group_of_another_table_fails(cluster: Cluster) -> None:
     asked = ("--bootstrap", cluster.bootstrap_servers, "--group", "lake", "--topic", "t")
     for also in (("--table", "/lake/a"), ()):
         assert examined(*asked, *also)[1]["sink"] == [*("ok", "the group belongs to /lake/a", None)]
-
-
-def test_a_table_that_lacks_what_its_group_has_committed_fails(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    table = tmp_path / "gone"
-    (partition,) = partitions_of(cluster.create_topic("read", 1))
-    claim = metadata_of((str(table),))
-    asked = ("--bootstrap", cluster.bootstrap_servers, "--group", "gone", "--topic", "read")
-    for offset, metadata, lacking in (
-        (5, metadata_of((str(table),), starting=True), ""),
-        (0, claim, ""),
-        (5, claim, ", which lacks the records of read-0 in [0, 5)"),
-    ):
-        changes.commit(cluster, "gone", {partition: offset}, metadata=metadata)
-        result, found, remedy = examined(*asked, "--table", str(table))[1]["sink"]
-        assert (result, found) == (
-            "failed" if lacking else "ok",
-            f"the group belongs to {table}{lacking}",
-        )
-    assert "delta.Writer(..., rewind=True)" in remedy
-    write_deltalake(str(table), pa.table({"offset": [1]}))  # another one in its place
-    assert examined(*asked, "--table", str(table))[1]["sink"][0] == "failed"
-    fences = CommitProperties(
-        app_transactions=[Transaction(f"gone/{uuid_text(partition.topic_id)}/0", 3)]
-    )
-    write_deltalake(str(table), pa.table({"offset": [2]}), mode="append", commit_properties=fences)
-    assert examined(*asked, "--table", str(table))[1]["sink"][1] == (
-        f"the group belongs to {table}, which lacks the records of read-0 in [3, 5)"
-    )
 
 
 def test_offsets_that_came_from_no_table_are_a_warning(cluster: Cluster) -> None:

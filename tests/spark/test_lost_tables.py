@@ -104,7 +104,7 @@ def test_records_that_the_topic_no_longer_has_are_said_to_be_gone(query: Query) 
     assert query.offsets(partition) == [5, 6]
 
 
-def test_who_wants_no_records_of_a_removed_table_goes_on_without_them(query: Query) -> None:
+def test_a_query_may_go_on_without_the_records_of_a_removed_table(query: Query) -> None:
     partition = query.has_written(5)
     removes_its_table(query)
     query.produce(partition, 2)
@@ -114,7 +114,7 @@ def test_who_wants_no_records_of_a_removed_table_goes_on_without_them(query: Que
 
 
 @pytest.mark.parametrize(("to", "offsets"), [("--to-earliest", range(2, 8)), ("--to-latest", [7])])
-def test_who_resets_the_group_begins_a_new_table_there(
+def test_a_new_table_begins_where_its_group_was_reset(
     query: Query, to: str, offsets: Iterable[int]
 ) -> None:
     partition = query.has_written(5)
