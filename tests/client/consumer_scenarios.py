@@ -149,6 +149,30 @@ def test_an_exception_of_on_assigned_comes_out_of_poll_once(consumers: Consumers
         consumer.poll(0)
 
 
+@pytest.mark.parametrize("what", ["poll", "close"])
+def test_a_listener_that_polls_or_closes_is_refused_and_the_partitions_move(
+    consumers: Consumers, keeps: bool, what: str
+) -> None:
+    calls: list[int] = []
+
+    def recurse(partitions: tuple[TopicPartition, ...]) -> None:
+        calls.append(len(partitions))
+        if len(calls) == 1:
+            getattr(first, what)()
+
+    with consumers(on_revoked=recurse) as first:
+        poll_until_assigned(first, 4)
+        with consumers() as second:
+            with pytest.raises(
+                RuntimeError, match=f"on_revoked cannot {what}: it is called within"
+            ):
+                while True:
+                    first.poll(100)
+            poll_until_assigned(second, 2)
+            # Once: the second call would come from within the first.
+            assert calls == [2 if keeps else 4]
+
+
 def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(
     consumers: Consumers,
 ) -> None:
@@ -187,6 +211,51 @@ def test_an_automatic_commit_stores_what_was_delivered_when_partitions_go(
         while seen < 12:
             seen += len(consumer.poll(5_000))
     assert cluster.committed(group, partitions_of(topic)) == dict.fromkeys(partitions_of(topic), 3)
+
+
+def test_an_automatic_commit_of_a_deleted_topic_holds_up_no_rebalance(
+    consumers: Consumers, cluster: Cluster, topic: Topic
+) -> None:
+    gone = cluster.create_topic(f"{topic.name}-gone", 1)
+    for each in (topic, gone):
+        fill(cluster, each, each=3)
+    topics = [topic.name, gone.name]
+    options = {"topics": topics, "auto_offset_reset": "earliest", "auto_commit": True}
+    with consumers(**options) as first:
+        seen = 0
+        while seen < 15:
+            seen += len(first.poll(1_000))
+        changes.delete_topic(cluster, gone.name)
+        with consumers(**options) as second:
+            while (len(first.assignment), len(second.assignment)) != (2, 2):
+                first.poll(100)
+                second.poll(100)
+            committed = first.committed(TopicPartition(topic.name, number) for number in range(4))
+    assert set(committed.values()) == {3}
+
+
+def test_a_poll_limit_that_ends_in_a_rebalance_loses_partitions_uncommitted(
+    consumers: Consumers, cluster: Cluster, topic: Topic, group: str
+) -> None:
+    fill(cluster, topic, each=3)
+    calls: list[str] = []
+    options = {"auto_offset_reset": "earliest", "auto_commit": True}
+    listeners = {
+        name: lambda _, name=name: calls.append(name)
+        for name in ("on_assigned", "on_revoked", "on_lost")
+    }
+    with consumers(**options, **listeners, max_poll_interval_ms=2_000) as first:
+        seen = 0
+        while seen < 12:
+            seen += len(first.poll(1_000))
+        # It waits for the first one, which does not poll before it is out of the group.
+        with consumers(**options) as second:
+            poll_until_assigned(second, 4)
+            second.commit({TopicPartition(topic.name, number): 1 for number in range(4)})
+            first.poll(0)
+            assert calls[:2] == ["on_assigned", "on_lost"]
+            committed = cluster.committed(group, partitions_of(topic))
+    assert set(committed.values()) == {1}
 
 
 def test_a_consumer_without_a_start_says_so_when_it_may_not_choose_one(

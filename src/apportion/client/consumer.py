@@ -5,7 +5,9 @@ heartbeats go on in the background. A record is delivered when `poll` or the ite
 """
 
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self, Unpack
 
 from apportion.client.bootstrap import require_known_host
@@ -116,6 +118,8 @@ class Consumer(RuleDriver):
             )
         )
         self._started = self._is_closing = self._is_closed = False
+        self._process = os.getpid()
+        self._running_listener: str | None = None
         if isinstance(topics, Iterable) and not isinstance(topics, str):
             topics = tuple(topics)
         if topics != ():
@@ -123,7 +127,7 @@ class Consumer(RuleDriver):
 
     def __enter__(self) -> Self:
         """Return the consumer; raise RuntimeError if it is closed."""
-        _refuse_if(self._is_closing)
+        self._require_usable(self._is_closing)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -145,7 +149,7 @@ class Consumer(RuleDriver):
         """
         expression = "" if pattern is None else checked_pattern(pattern, self._group_protocol)
         names = topic_names(topics, may_be_none=bool(expression))
-        _refuse_if(self._is_closing)
+        self._require_usable(self._is_closing)
         self._rule.topics, self._rule.expression = names, expression
         if not self._started:
             self._membership.start()
@@ -164,7 +168,8 @@ class Consumer(RuleDriver):
         `auto_offset_reset` is "error"; AnotherSink if the group belongs to the sink of a Spark
         query: the consumer has not joined it, or has left it, and is closed; DecodeError at a
         damaged batch, in every call until another member owns the partition. An unreachable broker
-        is waited for. ValueError for a timeout that is no number.
+        is waited for. ValueError for a timeout that is no number; RuntimeError in a listener, for a
+        consumer that is closed, and for one that was made before a fork.
         """
         return self._poll(checked_timeout(timeout_ms), self._max_records)
 
@@ -178,7 +183,7 @@ class Consumer(RuleDriver):
         for 30 seconds; ValueError for an offset that is negative or no whole number. Inside
         `on_lost` the lost partitions have no position any more.
         """
-        _refuse_if(self._is_closed)
+        self._require_usable(self._is_closed)
         if offsets is None:
             by_partition = self._rule.uncommitted()
         else:
@@ -189,7 +194,9 @@ class Consumer(RuleDriver):
         try:
             self._run(self._rule.commit(by_partition, self._cluster.timeout_ms))
         except AnotherSink:
-            self.close()
+            # In a listener the poll around it closes: its error comes out there.
+            if self._running_listener is None:
+                self.close()
             raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
@@ -197,7 +204,7 @@ class Consumer(RuleDriver):
 
         Raises ValueError for what is no list of partitions.
         """
-        _refuse_if(self._is_closed)
+        self._require_usable(self._is_closed)
         chosen = checked_partitions(partitions)
         requested = self._look_up(chosen, must_exist=False).values()
         committed = self._cluster.committed(self._membership.settings.group_id, requested)
@@ -208,7 +215,7 @@ class Consumer(RuleDriver):
 
         Raises ValueError for what is no partition.
         """
-        _refuse_if(self._is_closed)
+        self._require_usable(self._is_closed)
         return self._rule.positions[self._owned()[checked_partition(partition, "partition")]]
 
     @property
@@ -226,10 +233,12 @@ class Consumer(RuleDriver):
 
         A second call does nothing. Raises what `on_revoked` or `on_lost` raises, and AnotherSink if
         the group belongs to the sink of a Spark query: then nothing is committed, and the
-        partitions count as lost.
+        partitions count as lost. RuntimeError in a listener. In a process that was forked it does
+        nothing: the connections and the membership are the parent's.
         """
-        if self._is_closing:
+        if self._is_closing or self._process != os.getpid():
             return
+        self._refuse_in_listener("close")
         self._is_closing = True
         try:
             if self._started:
@@ -249,7 +258,8 @@ class Consumer(RuleDriver):
         return GroupMembership(self._cluster, member, (), before_join=self._check_before_join)
 
     def _poll(self, timeout_ms: int, limit: int) -> list[ConsumerRecord]:
-        _refuse_if(self._is_closing)
+        self._require_usable(self._is_closing)
+        self._refuse_in_listener("poll")
         if not self._started:
             raise RuntimeError("subscribe to topics before you poll")
         try:
@@ -259,6 +269,36 @@ class Consumer(RuleDriver):
         except AnotherSink:
             self.close()
             raise
+
+    def _require_usable(self, is_closed: bool) -> None:
+        """Raise RuntimeError in a process that was forked, and if the consumer is closed."""
+        # A child has none of the threads that send heartbeats, and its requests would be mixed with
+        # the parent's on one connection.
+        if self._process != os.getpid():
+            raise RuntimeError(
+                f"this consumer was made in process {self._process}, before a fork: make a "
+                "consumer of its own in each process that reads"
+            )
+        if is_closed:
+            raise RuntimeError("this consumer is closed")
+
+    @contextmanager
+    def _running(self, listener: str) -> Iterator[None]:
+        """Note that the application's listener of that name runs in the block."""
+        self._running_listener = listener
+        try:
+            yield
+        finally:
+            self._running_listener = None
+
+    def _refuse_in_listener(self, what: str) -> None:
+        """Raise RuntimeError if a listener of the application is running (KIP-1306)."""
+        # A poll would apply the same assignment again, and so call the listener without end.
+        if self._running_listener is not None:
+            raise RuntimeError(
+                f"{self._running_listener} cannot {what}: it is called within a poll or a close "
+                f"that has not ended; {what} after that has returned"
+            )
 
     def _owned(self) -> dict[TopicPartition, TopicIdPartition]:
         """Return the partitions that this consumer owns, by their names."""
@@ -292,7 +332,8 @@ class Consumer(RuleDriver):
         listener = self._listeners[query.name]
         if listener is not None:
             try:
-                listener(_to_topic_partitions(query.partitions))
+                with self._running(query.name):
+                    listener(_to_topic_partitions(query.partitions))
             # The application's own, whatever it is: the rule raises it after the revocation.
             except Exception as error:
                 return error
@@ -340,11 +381,6 @@ class Consumer(RuleDriver):
         ReportFetch: _report_fetch,
         CallListener: _call_listener,
     }
-
-
-def _refuse_if(is_closed: bool) -> None:
-    if is_closed:
-        raise RuntimeError("this consumer is closed")
 
 
 def _to_topic_partitions(partitions: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:

@@ -232,7 +232,8 @@ class StreamsConsumer(Consumer):
 
     def _call_task_listener(self, query: CallTaskListener) -> None:
         if self._on_tasks is not None:
-            self._on_tasks(query.share)
+            with self._running("on_tasks"):
+                self._on_tasks(query.share)
 
     _answers: ClassVar[Answers] = {
         **Consumer._answers,
