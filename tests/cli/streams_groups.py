@@ -131,6 +131,14 @@ GROUPS: Mapping[str, Sequence[Member]] = {
     "fresh": (("one", SPEAKS_11, assignment((0,), 11, active=(TASK,))),),
     "range": (("one", b"", b""),),
     "connect": (("one", b"", encode(ConsumerProtocolAssignment())),),
+    # a leader of a library that leaves the user data out
+    "no-user-data": (
+        (
+            "one",
+            encode(ConsumerProtocolSubscription(topics=("t",)), 0)[:-4],
+            assigned((0,))[:-4],
+        ),
+    ),
     "reading": (
         ("one", encode(ConsumerProtocolSubscription(topics=("t", "u"))), assigned((0, 7))),
     ),
@@ -139,6 +147,7 @@ GROUPS: Mapping[str, Sequence[Member]] = {
 PROTOCOLS = {
     "range": ("range", "consumer"),
     "connect": ("sessioned", "connect"),
+    "no-user-data": ("range", "consumer"),
     "reading": ("range", "consumer"),
 }
 """Names of groups -> protocol and protocol type, where it is not Kafka Streams'."""

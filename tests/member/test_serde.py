@@ -71,6 +71,18 @@ def test_an_assignment_comes_back_sorted_and_each_partition_once() -> None:
     )
 
 
+def test_user_data_that_is_left_out_is_none_and_half_of_it_an_error() -> None:
+    given = Given((TopicParts("t", (0, 2)),), b"12345678")
+    assert decode_assignment(encode_assignment(Given(given.partitions))[:-4]) == Given(
+        given.partitions
+    )
+    subscription = Subscription(("t", "u"))
+    assert decode_subscription(encode_subscription(subscription, 0)[:-4]) == subscription
+    for length in range(1, 12):
+        with pytest.raises(DecodeError, match="ConsumerProtocolAssignment"):
+            decode_assignment(encode_assignment(given)[:-length])
+
+
 @pytest.mark.parametrize(
     "blob", [b"", b"\0", b"\xff\xff\0\0\0\0\xff\xff\xff\xff", b"\0\3\0\0\0\1\0\1"]
 )

@@ -14,6 +14,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.group_positions import GroupPosition, all_group_positions
 from apportion.errors import DecodeError, Refused
 from apportion.log_bounds import OutOfRange
+from apportion.member.assignors.serde import decode_assignment, decode_subscription
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.group_claims import sinks_of
@@ -26,11 +27,6 @@ from apportion.wire.messages.consumer_group_describe import Assignment
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from apportion.wire.messages.list_groups import ListedGroup
-from apportion.wire.records.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-)
-from apportion.wire.records.consumer_serde import decode
 
 EMPTY_STATES = (GroupState.EMPTY, GroupState.DEAD)
 REBALANCING_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
@@ -157,16 +153,16 @@ def _classic_group(group: ClassicGroup) -> Report:
 def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
     """Return the partitions of a classic consumer's assignment by topic; {} if undecodable."""
     try:
-        _, assignment = decode(ConsumerProtocolAssignment, assignment_bytes)
+        assignment = decode_assignment(assignment_bytes)
     except DecodeError:
         return {}
-    return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
+    return {topic: [*numbers] for topic, numbers in assignment.partitions}
 
 
 def _decode_topics(subscription_bytes: Buffer) -> list[str]:
     """Return the topics of a classic consumer's subscription; [] if undecodable."""
     try:
-        return [*decode(ConsumerProtocolSubscription, subscription_bytes)[1].topics]
+        return [*decode_subscription(subscription_bytes).topics]
     except DecodeError:
         return []
 
