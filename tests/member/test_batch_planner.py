@@ -10,10 +10,7 @@ import pytest
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.log_bounds import LogBounds
 from apportion.machine import Note
-from apportion.member.batch.membership import (
-    BatchOwnership,
-    MembershipFailed,
-)
+from apportion.member.batch.membership import BatchOwnership, MembershipFailed
 from apportion.member.batch.plan import ReadLimits
 from apportion.member.batch.queries import (
     GroupSetting,

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import starmap
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -235,6 +236,20 @@ def test_clean_removes_what_no_version_refers_to_and_nothing_else(path: str) -> 
     assert clean(path) == []  # younger than the retention
     assert clean(path, retention_hours=0) == [orphan.path]
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([(0, 0), (0, 1), (0, 2)], 3)
+
+
+@pytest.mark.parametrize("name", ["50%", "a b", "a~b", "day=2026-11-29 00:00", "#[x]?", "grün"])
+def test_a_table_with_an_odd_path_is_made_written_read_and_cleaned(
+    tmp_path: Path, name: str
+) -> None:
+    path = str(tmp_path / name)
+    append(path, 0, 0, 3)
+    uri = f"file://{quote(path)}"
+    append(uri, 0, 3, 5)
+    orphans = [*part(path, 0, 5, 7), *part(uri, 0, 5, 7)]
+    assert sorted(clean(path, retention_hours=0)) == sorted(file.path for file in orphans)
+    assert stored(path) == [(0, offset) for offset in range(5)]
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
 
 
 def test_clean_leaves_alone_what_others_wrote(tmp_path: Path) -> None:

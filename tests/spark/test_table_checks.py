@@ -6,12 +6,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
 from apportion.spark.delta_sink.columns import SOURCE_COLUMNS
+from apportion.spark.delta_sink.table import TableAttempt
 from apportion.spark.delta_sink.table_checks import refuse_unfit_local_table, refuse_unfit_table
 from apportion.spark.errors import NotWritable
 from tests.spark.error_page import assert_on_page
@@ -49,6 +51,19 @@ def test_a_table_that_cannot_be_written_is_refused(
     with pytest.raises(NotWritable) as refused:
         refuse_unfit_local_table(path, SOURCE_COLUMNS)
     assert_on_page(wrong, refused.value)
+
+
+@pytest.mark.parametrize("name", ["a%20b", "day=2026-11-29 00%3A00", "a%2Fb", r"a\b"])
+def test_a_path_that_delta_rs_would_decode_is_refused_and_nothing_is_made(
+    tmp_path: Path, name: str
+) -> None:
+    for table in (str(tmp_path / name), f"file://{quote(str(tmp_path / name))}"):
+        with pytest.raises(NotWritable) as refused:
+            refuse_unfit_local_table(table, SOURCE_COLUMNS)
+        assert_on_page("a table's path with escapes", refused.value)
+        with pytest.raises(NotWritable):
+            TableAttempt.on(table, None, SOURCE_COLUMNS)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_table_that_cannot_be_opened_is_refused_with_the_reason_and_what_to_do(path: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from os.path import isfile
 from time import time
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -61,7 +62,7 @@ class TableAttempt:
         can be no table, and before it creates one what `before_creation` raises.
         """
         options = dict(storage_options or {})
-        _refuse_file(path)
+        _refuse_unusable(path)
         try:
             return cls(path, options)
         except TableNotFoundError:
@@ -80,7 +81,7 @@ class TableAttempt:
         Raises NotWritable where there can be none.
         """
         options = dict(storage_options or {})
-        _refuse_file(path)
+        _refuse_unusable(path)
         try:
             return cls(path, options)
         except TableNotFoundError:
@@ -240,9 +241,15 @@ def _make_directory(path: str) -> None:
             raise unusable_path(path, error.strerror) from None
 
 
-def _refuse_file(path: str) -> None:
-    """Raise NotWritable where a file has the path of the table."""
+def _refuse_unusable(path: str) -> None:
+    """Raise NotWritable where a file has the path of the table, or delta-rs cannot read it back."""
     local = local_table_or_none(path)
+    # delta-rs makes the table's log at the path as it is, and looks for it at the decoded one.
+    if local is not None and ("\\" in str(local) or unquote(str(local)) != str(local)):
+        raise NotWritable(
+            f"the Delta writer cannot use {path}: delta-rs does not find a table whose path has a "
+            "backslash or an escape such as %20; give the writer a path without"
+        )
     # Unlike Path.is_file, it raises nothing where the directory may not be entered.
     if local is not None and isfile(local):
         raise unusable_path(path, "it is a file")
