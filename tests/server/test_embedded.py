@@ -1,5 +1,7 @@
 """What an EmbeddedBroker says of itself, and of settings that it does not have."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +108,28 @@ def test_an_address_of_ipv6_is_one_that_a_client_takes() -> None:
         cluster.close()
         assert broker.addresses == {"PLAINTEXT": broker.bootstrap}
         assert broker.metrics_address.startswith("[::1]:")
+
+
+FORKS = """
+import os
+import sys
+from apportion.broker import EmbeddedBroker
+from apportion.client.cluster import Cluster
+
+with EmbeddedBroker() as broker:
+    if not (child := os.fork()):
+        sys.exit(0)  # leaves the block, and runs what is to run at an end
+    os.waitpid(child, 0)
+    cluster = Cluster(broker.bootstrap)
+    print(cluster.create_topic("t", 2).partitions)
+    cluster.close()
+    print(os.path.isdir(directory := broker._data_dir))
+print(os.path.isdir(directory))
+"""
+
+
+def test_a_forked_process_that_ends_leaves_its_parents_broker_its_directory() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.stdout, ended.stderr) == ("2\nTrue\nFalse\n", "")

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -78,16 +80,18 @@ class EmbeddedBroker:
             None if security is None else EmbeddedSecurity(security, str(given["listeners"]))
         )
         try:
-            own = self._security.settings() if self._security is not None else {}
-            self._settings = broker_settings(given | own)
+            secured = self._security.settings() if self._security is not None else {}
+            self._settings = broker_settings(given | secured)
         except BaseException:
             self._delete_keys()
             raise
-        self._temporary_directory = (
-            tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
-        )
-        self._data_dir = (
-            self._temporary_directory.name if self._temporary_directory else str(data_dir)
+        self._process = os.getpid()
+        own = tempfile.mkdtemp(prefix="apportion-") if data_dir is None else None
+        self._data_dir = own or str(data_dir)
+        # Also at the end of the program. Not tempfile.TemporaryDirectory: a child that was forked
+        # would delete it at its own end.
+        self._delete_temporary_directory = weakref.finalize(
+            self, _delete_directory, own, self._process
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
@@ -123,14 +127,17 @@ class EmbeddedBroker:
     def close(self) -> None:
         """Stop the embedded broker: all writes are durable, and a temporary directory is deleted.
 
-        Does nothing if the broker has stopped.
+        Does nothing if the broker has stopped, and in a process that was forked: the broker runs in
+        the parent.
         """
+        if self._process != os.getpid():
+            return
         if self._loop is not None and self._server is not None and self._thread.is_alive():
             with suppress(RuntimeError):  # the loop has just ended by itself
                 self._loop.call_soon_threadsafe(self._server.end)
         # The directory may be deleted only after the broker has closed its files.
         self._thread.join()
-        self._delete_temporary_directory()
+        self._delete_files()
 
     def metrics(self) -> BrokerMetrics:
         """Return the metrics of the broker and of its groups, as they are now.
@@ -230,14 +237,19 @@ class EmbeddedBroker:
         """Raise in the user's thread what made the start of the embedded broker fail, if it did."""
         if self._failure is not None:
             self._thread.join()
-            self._delete_temporary_directory()
+            self._delete_files()
             raise self._failure
 
     def _delete_keys(self) -> None:
         if self._security is not None:
             self._security.close()
 
-    def _delete_temporary_directory(self) -> None:
+    def _delete_files(self) -> None:
         self._delete_keys()
-        if self._temporary_directory is not None:
-            self._temporary_directory.cleanup()
+        self._delete_temporary_directory()
+
+
+def _delete_directory(path: str | None, process: int) -> None:
+    """Delete an embedded broker's temporary directory, in the process that made it."""
+    if path is not None and process == os.getpid():
+        shutil.rmtree(path, ignore_errors=True)
