@@ -101,6 +101,19 @@ GROUPS: Mapping[str, Sequence[Member]] = {
             ),
         ),
     ),
+    # two instances, one of them from a copy of the other's state directory
+    "copied": (
+        (
+            "one",
+            subscription(11, 11, process_id=OLD, endpoint="here:1"),
+            assignment((0,), 11, active=(TASK,), supported=11),
+        ),
+        (
+            "two",
+            subscription(11, 11, process_id=OLD, endpoint="there:1"),
+            assignment((1,), 11, active=(OTHER,), supported=11),
+        ),
+    ),
     # an unknown version; metadata that cannot be read, and an error
     "odd": (
         ("one", subscription(12, 12), assignment((0,), 2, active=(TASK,))),

@@ -162,6 +162,11 @@ def test_a_time_beyond_microseconds_is_the_nearest_within_them(
     assert [row["timestamp"] for row in arrow_rows(batch)] == [1000 * nearest_ms]
 
 
+def test_a_time_in_microseconds_that_says_to_be_in_ms_is_read_as_it_is() -> None:
+    batch = odd_batch([OddRecord(0)], first_ms=1_795_948_972_237_000, max_ms=1_795_948_972_237_000)
+    assert [row["timestamp"] for row in arrow_rows(batch)] == [1_795_948_972_237_000_000]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     records=odd_records(st.integers(-(1 << 63), (1 << 63) - 1)),

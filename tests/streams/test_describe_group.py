@@ -116,6 +116,26 @@ def test_consumers_of_a_process_are_shown_as_one() -> None:
     assert description.partitions == t(0, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("endpoints", "places"),
+    [
+        (("here:1", "there:1"), ("here:1", "there:1")),
+        (("here:1", "here:1"), ("here:1",)),
+        (("", ""), ("a.host", "b.host")),
+        (("", "b.host:1"), ("a.host", "b.host:1")),
+    ],
+)
+def test_a_process_id_that_was_copied_with_its_state_is_at_several_places(
+    endpoints: tuple[str, str], places: tuple[str, ...]
+) -> None:
+    members = [
+        shown(name, subscription_bytes(process_id=ONE, endpoint=endpoint), assignment_bytes())
+        for name, endpoint in zip("ba", reversed(endpoints), strict=True)
+    ]
+    (process,) = describe_group(members).processes
+    assert process.places == places
+
+
 def test_a_task_with_two_source_partitions_is_one_task() -> None:
     blob = encode(
         consumer_protocol.ConsumerProtocolAssignment(

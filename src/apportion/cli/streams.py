@@ -194,6 +194,7 @@ def _process(
         "used": None if versions is None else versions.used,
         "supported": None if versions is None else _supported(versions.supported),
         "endpoint": process.endpoint or None,
+        "places": list(process.places),
         "tags": dict(process.tags),
         # A sum without the tasks of an undecodable assignment would look like good news.
         "lag": _sum(each["lag"] for each in active) if is_known else None,

@@ -109,6 +109,13 @@ def _group_lines(report: dict[str, Any], command: str) -> Iterator[str]:
             count = _count(len(processes), "process")
             yield f"metadata: {versions}; {len(blocking)} of {count} {hold} the group back"
         yield from (f"metadata: {sentence}" for sentence in metadata["advice"])
+    for process in processes:
+        if len(process["places"]) > 1:
+            yield (
+                f"process {process['process']} is at {' and '.join(process['places'])}, and the "
+                "leader takes that for one: was a state directory copied? Delete its file "
+                "kafka-streams-process-metadata at one of them, and restart the instance"
+            )
     if report["next_rebalance_ms"] is not None:
         yield f"next rebalance: {_when(report['next_rebalance_ms'])}"
     if report["unowned"]:

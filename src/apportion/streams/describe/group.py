@@ -60,6 +60,13 @@ class DescribedConsumer:
             else MetadataVersions(self.subscription.used, self.subscription.supported)
         )
 
+    @property
+    def place(self) -> str:
+        """The endpoint of the described consumer's process, or its host if it says none."""
+        if isinstance(self.subscription, SubscriptionInfo) and self.subscription.endpoint:
+            return self.subscription.endpoint
+        return self.description.client_host.removeprefix("/")
+
 
 @dataclass(frozen=True, slots=True)
 class DescribedProcess:
@@ -93,6 +100,15 @@ class DescribedProcess:
         """The name and the endpoint, or the host without an endpoint."""
         host = self.consumers[0].description.client_host.removeprefix("/")
         return f"{self.name} ({self.endpoint or host})"
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The endpoints of its consumers, or the hosts where they say none, each once and in order.
+
+        Kafka Streams keeps the id in a file of the state directory (KAFKA-10716): with more than
+        one place the directory was copied, and the leader takes several processes for one.
+        """
+        return tuple(sorted(dict.fromkeys(each.place for each in self.consumers)))
 
     @property
     def versions(self) -> MetadataVersions | None:
