@@ -7,8 +7,10 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+
+from apportion.broker import EmbeddedBroker
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
@@ -115,3 +117,39 @@ def test_confluent_kafka_administers(filled: "Served") -> None:
     ]
     admin.delete_topics(["t"])["t"].result(10)
     assert "t" not in admin.list_topics(timeout=10).topics
+
+
+def offsets_to_the_end(bootstrap: str) -> list[int]:
+    """The offsets of the only partition of `__consumer_offsets`, as far as its end is announced."""
+    reader = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "exporter", "enable.partition.eof": True}
+    )
+    reader.assign([TopicPartition("__consumer_offsets", 0, 0)])
+    found = []
+    while (message := reader.poll(10)) is not None and message.error() is None:
+        found.append(message.offset() or 0)
+    error = None if message is None else message.error()
+    assert error is not None
+    assert error.code() == KafkaError._PARTITION_EOF
+    _, end = reader.get_watermark_offsets(TopicPartition("__consumer_offsets", 0))
+    reader.close()
+    # Exporters of lag wait for the record before the high watermark.
+    assert found[-1] == end - 1
+    return found
+
+
+def test_an_exporter_reads_the_cleaned_offsets_topic_to_its_end() -> None:
+    with EmbeddedBroker(
+        offsets_topic_num_partitions=1, offsets_topic_segment_bytes=20_000
+    ) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+        member = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
+        commits, left = 0, list[int]()
+        # Until something was cleaned away.
+        while len(left) >= commits:
+            for offset in range(commits, commits + 300):
+                member.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+            commits += 300
+            left = offsets_to_the_end(broker.bootstrap)
+        member.close()

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.offsets import NO_MEMBER, Membership, OffsetCommitQuery
+from apportion.member.cluster_queries.offsets import (
+    NO_MEMBER,
+    Membership,
+    OffsetAndMetadata,
+    OffsetCommitQuery,
+    OffsetFetchQuery,
+)
 from apportion.member.cluster_queries.retries import (
     PauseBeforeRetry,
     RecordInterruption,
@@ -151,6 +157,32 @@ def test_a_commit_with_a_stale_epoch_waits_for_the_next_one() -> None:
         *again,
         ReadMembership,
         AskCoordinator,
+    ]
+
+
+def test_a_fetch_with_a_stale_epoch_is_sent_again_with_the_next_one() -> None:
+    # Or the partition would begin where `auto_offset_reset` says.
+    epoch = VIEW.epoch
+    asked: list[Any] = []
+
+    def answer(query: Any) -> Any:
+        nonlocal epoch
+        match query:
+            case ReadMembership():
+                return MembershipSnapshot(replace(VIEW, epoch=epoch), 0, 0)
+            case AskCoordinator(fetch):
+                asked.append(fetch)
+                if epoch < 5:
+                    raise Refused(Code.STALE_MEMBER_EPOCH)
+                return {PARTITION: OffsetAndMetadata(7)}
+            case AwaitNewEpoch():
+                epoch += 1
+        return None
+
+    found = run_rule(request_offsets(FetchCommitted((PARTITION,), 2), "g", "i"), answer)
+    assert found == {PARTITION: OffsetAndMetadata(7)}
+    assert asked == [
+        OffsetFetchQuery("g", (PARTITION,), Membership("m", each, "i")) for each in (3, 4, 5)
     ]
 
 
