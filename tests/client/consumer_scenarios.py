@@ -234,7 +234,7 @@ def test_an_automatic_commit_of_a_deleted_topic_holds_up_no_rebalance(
     assert set(committed.values()) == {3}
 
 
-def test_a_poll_limit_that_ends_in_a_rebalance_loses_partitions_uncommitted(
+def test_a_poll_limit_of_two_seconds_that_ends_in_a_rebalance_loses_partitions(
     consumers: Consumers, cluster: Cluster, topic: Topic, group: str
 ) -> None:
     fill(cluster, topic, each=3)
