@@ -1,7 +1,7 @@
 """Requests that are in flight together on one connection: each shows what those before it did."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -237,15 +237,17 @@ def test_every_api_has_a_place_in_these_tables() -> None:
     assert WRITES.keys() == SHOWN.keys()
 
 
-@pytest.mark.parametrize("writing", WRITES)
-def test_a_request_shows_what_the_one_before_it_did(address: str, writing: str) -> None:
-    setup, write = WRITES[writing]
-    shown, stale = set(), set()
+def stale_and_shown(
+    address: str, prepared: Callable[[Pair], None], write: Request, readings: Iterable[str]
+) -> tuple[set[str], set[str]]:
+    """The APIs that show less behind the request than when they are asked again; and those that
+    show its effect then.
+    """
+    stale, shown = set(), set()
     with Peer(address) as peer:
-        for reading, read in READS.items():
-            pair = Pair(peer)
-            for request in setup:
-                pair.do(request)
+        for reading in readings:
+            pair, read = Pair(peer), READS[reading]
+            prepared(pair)
             [before] = pair.answers(read(pair))
             *_, behind = pair.answers(write(pair), read(pair))
             [after] = pair.answers(read(pair))
@@ -253,7 +255,31 @@ def test_a_request_shows_what_the_one_before_it_did(address: str, writing: str) 
                 stale.add(reading)
             if before != after:
                 shown.add(reading)
-    assert (stale, shown) == (set(), SHOWN[writing])
+    return stale, shown
+
+
+@pytest.mark.parametrize("writing", WRITES)
+def test_a_request_shows_what_the_one_before_it_did(address: str, writing: str) -> None:
+    setup, write = WRITES[writing]
+
+    def prepared(pair: Pair) -> None:
+        for request in setup:
+            pair.do(request)
+
+    assert stale_and_shown(address, prepared, write, READS) == (set(), SHOWN[writing])
+
+
+def behind_a_fetch(pair: Pair) -> list[int]:
+    """The sizes of a Fetch that waits at offset 1, and of one behind it and a Produce; in between
+    the offset of that.
+    """
+    waiting = of(lambda topic: kit.fetch(topic, 1, max_wait_ms=50), 12)
+    first, produced, second = pair.answers(waiting(pair), PRODUCE(pair), waiting(pair))
+    return [
+        len(first.responses[0].partitions[0].records),
+        produced.responses[0].partition_responses[0].base_offset,
+        len(second.responses[0].partitions[0].records),
+    ]
 
 
 def test_a_fetch_that_waits_holds_up_what_is_behind_it(address: str) -> None:
@@ -261,11 +287,7 @@ def test_a_fetch_that_waits_holds_up_what_is_behind_it(address: str) -> None:
         pair = Pair(peer)
         for request in (CREATE, PRODUCE):
             pair.do(request)
-        waiting = of(lambda topic: kit.fetch(topic, 1, max_wait_ms=50), 12)
-        fetched, produced, fetched_again = pair.answers(waiting(pair), PRODUCE(pair), waiting(pair))
-    sizes = [len(each.responses[0].partitions[0].records) for each in (fetched, fetched_again)]
-    assert sizes == [0, len(RECORD)]
-    assert produced.responses[0].partition_responses[0].base_offset == 1
+        assert behind_a_fetch(pair) == [0, 1, len(RECORD)]
 
 
 class ListeningServer(Server):
