@@ -1,7 +1,7 @@
 """Apache Kafka's own kafka-groups.sh and kafka-consumer-groups.sh print the same for our broker as
 for a real Kafka.
 
-kafka-groups.sh of Kafka 4.3.1 lists groups, and does nothing else.
+kafka-groups.sh of Kafka 4.4.0 lists groups, and does nothing else.
 """
 
 import re

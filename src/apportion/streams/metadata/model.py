@@ -15,7 +15,7 @@ EARLIEST_PROBEABLE = 3
 (KIP-268).
 """
 LATEST = 11
-"""The newest metadata version that is known here; Kafka 4.3.1's, too."""
+"""The newest metadata version that is known here; Kafka 4.4.0's, too."""
 NO_VERSION = -1
 """The newest supported version in metadata of versions 1 and 2, which lack that field."""
 
