@@ -24,6 +24,7 @@ class BrokerOptions(TypedDict, total=False):
     auto_create_topics_enable: bool
     delete_topic_enable: bool
     message_max_bytes: int
+    min_insync_replicas: int
     log_segment_bytes: int
     log_roll_hours: int
     log_roll_ms: int | None
