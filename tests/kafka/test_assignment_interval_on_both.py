@@ -6,7 +6,7 @@ import pytest
 
 from tests.kafka.conftest import until
 from tests.kafka.differential.classic_clients import subscription
-from tests.kafka.differential.classic_play import exchange
+from tests.kafka.differential.classic_play import answered
 from tests.kafka.differential.classic_steps import RANGE, Join, Pulse, Sync
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe, Step
@@ -41,7 +41,7 @@ def joining(group: str, member: str, *topics: str) -> Beat:
 
 def agreed(sides: tuple[Side, Side], step: Step) -> Any:
     """What both brokers answer, who must say the same but for the interval of heartbeats."""
-    ours, theirs = (each["answer"] for each in exchange(sides, step))
+    ours, theirs = answered(sides, step)
     if isinstance(step, Beat):
         ours, theirs = ({**each, "interval": 0} for each in (ours, theirs))
     assert ours == theirs, step.line()

@@ -1,8 +1,7 @@
 """Groups that a refused commit was the first to name, on our broker and on a real Kafka."""
 
-from tests.kafka.differential.classic_play import exchange
+from tests.kafka.differential.classic_play import answered, exchange
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Sync
-from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Commit, Offset
 
@@ -15,11 +14,6 @@ def states(sides: tuple[Side, Side], group: str) -> list[str]:
     return [each["answer"][group]["state"] for each in exchange(sides, DescribeClassic((group,)))]
 
 
-def answers(sides: tuple[Side, Side], step: Join | Sync) -> list[Plain]:
-    """What both brokers answer; a member that is alone has nobody to wait for."""
-    return [each["answer"] for each in exchange(sides, step)]
-
-
 def test_kafka_describes_a_group_that_a_refused_commit_named_once_it_is_synced(
     sides: tuple[Side, Side], group: str
 ) -> None:
@@ -29,8 +23,8 @@ def test_kafka_describes_a_group_that_a_refused_commit_named_once_it_is_synced(
     ]
     assert codes == [METADATA_TOO_LARGE] * 2
     assert states(sides, group) == ["Dead", "Dead"]
-    joined = answers(sides, Join(group, "a", ((RANGE, b""),), version=3))
+    joined = answered(sides, Join(group, "a", ((RANGE, b""),), version=3))
     assert [each["code"] for each in joined] == [0, 0]
     assert states(sides, group) == ["CompletingRebalance", "Dead"]
-    assert [each["code"] for each in answers(sides, Sync(group, "a", 1, version=3))] == [0, 0]
+    assert [each["code"] for each in answered(sides, Sync(group, "a", 1, version=3))] == [0, 0]
     assert states(sides, group) == ["Stable", "Stable"]

@@ -1,6 +1,5 @@
 """Scripts in which a user loses or gets an ACL while something goes on; what each step shows."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from apportion.client.connection import Disconnected
@@ -145,11 +144,19 @@ def names(side: AclSide, token: str) -> Plain:
     return codes
 
 
-def fetch(side: AclSide, user: str, topics: tuple[str, ...], wait_ms: int = 0) -> Plain:
+def fetch(side: AclSide, user: str, topics: tuple[str, ...]) -> Plain:
     """For each topic its code, and whether records came."""
+    return fetched(side, side.call(asks(side, topics), 13, user))
+
+
+def asks(side: AclSide, topics: tuple[str, ...], wait_ms: int = 0) -> Any:
+    """A Fetch of one partition of each topic."""
     wanted = [{"topic_id": side.topic_id(name), "partitions": [FROM_START]} for name in topics]
-    asked = request("Fetch", max_wait_ms=wait_ms, min_bytes=1, topics=wanted)
-    answer = side.call(asked, 13, user)
+    return request("Fetch", max_wait_ms=wait_ms, min_bytes=1, topics=wanted)
+
+
+def fetched(side: AclSide, answer: Any) -> Plain:
+    """What `fetch` shows of an answer."""
     known = {topic_id: name for name, topic_id in side.ids.items()}
     return {
         known[bytes(topic.topic_id)]: [
@@ -181,20 +188,17 @@ def parked(side: AclSide, token: str) -> Plain:
     waits: dict[str, Any] = {"rebalance_timeout_ms": PARKED_MS}
     leader = side.call(join(group, "", group_instance_id="a", **waits)(side), 5)
     first = fetch(side, ANNA, (HERE,))  # connects, and shows that there is nothing
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(fetch, side, ANNA, (HERE,), PARKED_MS)
-        take(side, ANNA, TOPIC)
-        data = [{"name": HERE, "partition_data": [{"index": 1, "records": RECORD}]}]
-        side.call(request("Produce", acks=-1, timeout_ms=PARKED_MS, topic_data=data), 12)
-        fetched = waiting.result()
-        joining = pool.submit(
-            side.call, join(group, "", group_instance_id="b", **waits)(side), 5, ANNA
-        )
-        take(side, ANNA, GROUP)
-        again = join(group, leader.member_id, group_instance_id="a", **waits)
-        side.call(again(side), 5)
-        joined = joining.result()
-    return first, fetched, (joined.error_code, joined.generation_id)
+    waiting = side.post(asks(side, (HERE,), PARKED_MS), 13, ANNA)
+    take(side, ANNA, TOPIC)
+    data = [{"name": HERE, "partition_data": [{"index": 1, "records": RECORD}]}]
+    side.call(request("Produce", acks=-1, timeout_ms=PARKED_MS, topic_data=data), 12)
+    second = fetched(side, waiting())
+    joining = side.post(join(group, "", group_instance_id="b", **waits)(side), 5, ANNA)
+    until(lambda: side.state(group) == "PreparingRebalance")
+    take(side, ANNA, GROUP)
+    side.call(join(group, leader.member_id, group_instance_id="a", **waits)(side), 5)
+    joined = joining()
+    return first, second, (joined.error_code, joined.generation_id)
 
 
 def unacknowledged(side: AclSide) -> Plain:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code
 from apportion.security.acls import AclBinding
 from apportion.security.client_security import PasswordLogin
-from apportion.wire.table import encode_request
+from apportion.wire.table import decode_response, encode_request
 from tests.kafka.acl_cluster import connection_to
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, beat, commit, join
 from tests.kafka.acl_matrix.values import (
@@ -91,10 +91,11 @@ class AclSide:
             del self.connections[user]
             raise
 
-    def post(self, asked: Any, version: int, user: str) -> None:
-        """Send a request that has no answer, on a connection that is there."""
-        frame = encode_request(asked, version, 0, "matrix")
-        self.connections[user]._socket.sendall(frame)
+    def post(self, asked: Any, version: int, user: str) -> Callable[[], Any]:
+        """Send a request on a connection that is there; what reads its answer, if it has one."""
+        connection = self.connections[user]
+        connection._socket.sendall(encode_request(asked, version, 0, "matrix"))
+        return lambda: decode_response(type(asked), version, connection._read_frame())[1]
 
     def close(self) -> None:
         """The connections are closed."""
@@ -217,6 +218,12 @@ class AclSide:
         """Whether the broker shows the user a group."""
         (shown,) = self.call(request("DescribeGroups", groups=(group,)), 5, user).groups
         return int(shown.error_code) != Code.GROUP_AUTHORIZATION_FAILED
+
+    def state(self, group: str) -> str:
+        """The state of a group, as the super user is told it."""
+        (shown,) = self.call(request("DescribeGroups", groups=(group,)), 5).groups
+        said: str = shown.group_state
+        return said
 
     def revoke_all(self) -> None:
         """Nobody has any ACL."""
