@@ -58,13 +58,14 @@ def expected_rows(
     for batch in encoded:
         header = read_header(batch)
         for record in [] if header.is_control else decode_batch(batch):
-            if span[0] <= header.place(record.offset) < span[1]:
+            place = header.place(record.offset)
+            if span[0] <= place < span[1]:
                 row = {
                     "key": record.key,
                     "value": record.value,
                     "topic": "tést",
                     "partition": 3,
-                    "offset": record.offset,
+                    "offset": place,
                 }
                 row |= {
                     "timestamp": 1000

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
+from apportion.columns.read import to_arrow
 from apportion.member.batch.fences import LostOffsets
 from apportion.member.batch.span import sorted_span
 from apportion.spark.delta import Writer
@@ -21,6 +22,7 @@ from apportion.spark.delta_sink.ownership import table_location, table_name
 from apportion.spark.errors import NotWritable
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
+from tests.odd_batches import at_deltas
 from tests.spark.micro_batches import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
 
 
@@ -50,6 +52,21 @@ def test_a_file_that_straddles_a_fence_that_moved_is_written_again_above_it(path
         meanwhile=lambda: batch(other, (0, 0, 6), (1, 0, 4)),
     )
     assert (stored(path), orphans(path)) == (every((0, 0, 9), (1, 0, 4), (2, 0, 3)), [])
+
+
+def test_records_at_odd_offsets_are_written_once_however_a_batch_is_divided(path: str) -> None:
+    encoded = at_deltas(0, 5, 9)
+    for start, end in ((0, 2), (0, 3), (0, 3)):
+        table = pa.Table.from_batches(
+            to_arrow([encoded], topic="t", partition=0, from_offset=start, before_offset=end)
+        )
+        columns = [table[name] for name in ("topic", "partition", "offset", "value")]
+        (rows,) = pa.table(columns, names=ARROW.names).cast(ARROW).to_batches()
+        frame: Any = Frame(rows)
+        span = sorted_span("a", {TopicIdPartition("t", TOPIC_ID, 0): (start, end)})
+        Writer(path).write(frame, [SourceReading("g", span)])
+    cities = DeltaTable(path).to_pyarrow_table()["city"].to_pylist()
+    assert (stored(path), sorted(cities)) == ([(0, 0), (0, 2), (0, 2)], ["0", "1", "2"])
 
 
 def test_a_writer_beaten_twice_writes_each_row_once(path: str) -> None:

@@ -184,8 +184,9 @@ def decode_records(
     valid_bits: of keys and of values, all ones before. keys, values: with room for `len(body)`
     more bytes. counters: what the columns hold before and after the call, laid out as ROWS ...
     HEADER_VALUE_NULLS. After False the columns have no more rows, as the counters are unchanged.
-    A record is appended if its place is one of these offsets: its own offset, or the nearest of the
-    batch (`BatchHeader.place`). All others are checked all the same.
+    A record's offset is its place in the batch (`BatchHeader.place`), so that ranges of offsets and
+    what counts rows by them have each record once. It is appended if that is one of these offsets.
+    All others are checked all the same.
 
     The loop is one long function on purpose: a call per field costs a tenth of the speed.
     """
@@ -219,13 +220,12 @@ def decode_records(
             position = skip_headers(body, position, record_end, header_count)
         if position != record_end or header_count < 0:
             return False
-        offset = base_offset + offset_delta
-        place = min(max(offset, base_offset), last_offset)
+        place = min(max(base_offset + offset_delta, base_offset), last_offset)
         if from_offset <= place < before_offset:
             # A sum of more than 64 bits loses the others, as in Java.
             timestamp_ms = base_ms if time_type else base_ms + time_delta
             timestamp_ms = min(max(timestamp_ms, -MAX_TIMESTAMP_MS), MAX_TIMESTAMP_MS)
-            offsets[row], timestamps[row], time_types[row] = offset, timestamp_ms * 1000, time_type
+            offsets[row], timestamps[row], time_types[row] = place, timestamp_ms * 1000, time_type
             key_end = append_binary(
                 keys, key_ends, key_bits, row, key_end, body, key_position, key_size
             )

@@ -57,7 +57,11 @@ class PlainRows(Room):
         except DecodeError:
             return False
         start, end = offset_range
-        wanted = [record for record in records if start <= header.place(record.offset) < end]
+        wanted = [
+            record._replace(offset=place)
+            for record in records
+            if start <= (place := header.place(record.offset)) < end
+        ]
         self._records += wanted
         self._time_types += repeat(header.timestamp_type, len(wanted))
         return True
