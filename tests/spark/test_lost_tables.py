@@ -104,6 +104,22 @@ def test_records_that_the_topic_no_longer_has_are_said_to_be_gone(query: Query) 
     assert query.offsets(partition) == [5, 6]
 
 
+def test_of_a_removed_table_the_records_that_the_topic_still_has_are_named(query: Query) -> None:
+    partition = query.has_written(5)
+    removes_its_table(query)
+    query.produce(partition, 2)
+    query.trim(partition, 3)
+    query.starts(partition)
+    error = query.loses({partition: 7})
+    assert (
+        "The records in [0, 3) are no longer in the topic, those in [3, 5) are. To write what is "
+        "left: bring the table back, or start this query again"
+    ) in error
+    query.starts(partition, rewind=True)
+    query.runs_until({partition: 7})
+    assert query.offsets(partition) == [3, 4, 5, 6]
+
+
 def test_a_query_may_go_on_without_the_records_of_a_removed_table(query: Query) -> None:
     partition = query.has_written(5)
     removes_its_table(query)

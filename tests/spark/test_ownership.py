@@ -6,7 +6,6 @@ import pytest
 
 from apportion.member.batch.fences import LostOffsets
 from apportion.member.batch.span import EMPTY_SPAN
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.spark.delta_sink.ownership import explain_lost_offsets, table_location
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
@@ -30,14 +29,15 @@ def test_a_table_has_one_location_in_every_process(table: str, location: str) ->
 
 
 @pytest.mark.parametrize(("fence", "start"), [(None, "where the log begins"), (7, "7")])
-def test_without_the_cluster_the_remedy_says_where_a_rewind_goes_to(
+def test_without_the_cluster_no_cause_is_claimed_and_a_remedy_says_where_it_goes(
     fence: int | None, start: str
 ) -> None:
     explained = explain_lost_offsets(
         LostOffsets(PARTITION, fence, 9),
         SourceReading("g", EMPTY_SPAN),
         "/lake",
-        committed=OffsetAndMetadata(None),
+        committed=None,
         log_start=None,
     )
+    assert "Something else has committed in group g" in str(explained)
     assert f"it goes back to {start} and writes them once" in str(explained)

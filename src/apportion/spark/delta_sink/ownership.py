@@ -123,13 +123,13 @@ def refuse_claimed_group(
 
 def fetch_group_progress(
     partition: TopicIdPartition, reading: SourceReading
-) -> tuple[OffsetAndMetadata, int | None]:
+) -> tuple[OffsetAndMetadata | None, int | None]:
     """Return the group's committed offset and the log start offset of one partition.
 
     Both are None where the cluster does not answer: they only serve an error message.
     """
     if not reading.bootstrap:
-        return OffsetAndMetadata(None), None
+        return None, None
     # A connection of its own: the writer runs in the driver, the member in another process.
     cluster = cluster_of(reading)
     try:
@@ -137,7 +137,7 @@ def fetch_group_progress(
             partition
         ], cluster.list_offsets([partition], EARLIEST)[partition]
     except (Refused, Disconnected):
-        return OffsetAndMetadata(None), None
+        return None, None
     finally:
         cluster.close()
 
@@ -147,15 +147,17 @@ def explain_lost_offsets(
     reading: SourceReading,
     sink: str,
     *,
-    committed: OffsetAndMetadata,
+    committed: OffsetAndMetadata | None,
     log_start: int | None,
 ) -> LostOffsets:
     """Return `lost` with its likely cause and the remedies in its message.
 
     committed, log_start: as `fetch_group_progress` returned them.
     """
-    sinks = sinks_of(committed.metadata)
-    if lost.fence is None and (committed.offset is None or sink in (sinks or ())):
+    metadata = "" if committed is None else committed.metadata
+    sinks = sinks_of(metadata)
+    is_of_sink = sink in (sinks or ()) or (committed is not None and committed.offset is None)
+    if lost.fence is None and is_of_sink:
         cause = (
             f"Group {readable(reading.group)} has read them for {sink}, so this table was removed, "
             "or another one or an older copy took its place"
@@ -164,10 +166,8 @@ def explain_lost_offsets(
         return LostOffsets(lost.partition, lost.fence, lost.start, text)
     if sinks and sinks != reading.span.sinks:
         committer = sink_names(sinks)
-    elif sinks is None and committed.metadata:
-        committer = (
-            f"somebody whose commits bear the metadata {committed.metadata[:MAX_QUOTED_CHARS]!r}"
-        )
+    elif sinks is None and metadata:
+        committer = f"somebody whose commits bear the metadata {metadata[:MAX_QUOTED_CHARS]!r}"
     else:
         committer = (
             "a consumer, a query that does not belong there, or somebody who set the offsets"
@@ -175,7 +175,7 @@ def explain_lost_offsets(
     cause = (
         f"Something else has committed in group {readable(reading.group)}, past what {sink} holds: "
         f"{committer}; or this writer was not called for a batch that others were given; or an "
-        "older copy of the table took its place"
+        "older copy of the table took its place, or the table was removed"
     )
     return LostOffsets(
         lost.partition,
@@ -205,16 +205,19 @@ def _remedies(lost: LostOffsets, log_start: int | None, before: str) -> str:
         return (
             f"The records in [{lost.fence or 0}, {lost.start}) are no longer in the topic: {skip}"
         )
+    gone = (
+        f"The records in [{lost.fence or 0}, {log_start}) are no longer in the topic, "
+        f"those in [{log_start}, {lost.start}) are. To write what is left: {rewind}"
+    )
+    if lost.fence is None and log_start:
+        return f"{gone}): it goes back to {log_start}; {skip}"
     if lost.fence is not None and log_start > lost.fence:
         return (
-            f"The records in [{lost.fence}, {log_start}) are no longer in the topic, "
-            f"those in [{log_start}, {lost.start}) are. "
-            f"To write what is left: {rewind}, fail_on_data_loss=False) and the source's "
+            f"{gone}, fail_on_data_loss=False) and the source's "
             "option failOnDataLoss=false: it goes back "
             f"to {log_start}. With fail_on_data_loss=False alone it goes on without all of them"
         )
-    fence = log_start if lost.fence is None else lost.fence
     return (
-        f"The records are still in the topic: {rewind}): it goes back to {fence} and writes them "
-        f"once; {skip}"
+        f"The records are still in the topic: {rewind}): it goes back to {lost.fence or 0} and "
+        f"writes them once; {skip}"
     )
