@@ -132,7 +132,10 @@ LANES = (
         2,
         "the rooms without Spark on every Python that is found",
         ("tests/compat/test_pythons.py",),
-        ("assign/", "coord/", "drive/", "member/", "node/", "security/", "server/", "store/"),
+        (
+            *("assign/", "client/", "coord/", "drive/", "member/", "node/", "security/"),
+            *("server/", "store/", "streams/", "wire/"),
+        ),
         ("pyproject.toml", "requirements-pythons.lock"),
     ),
     Lane(

@@ -9,8 +9,8 @@ from typing import Any
 
 from apportion.cli.failures import WrongArguments, print_failure
 
-RENAMED = {"--force": "--execute"}
-"""Options of another name, in an earlier version or in Kafka's tools."""
+RENAMED = {"--force": ("--execute", "--own-login")}
+"""Options that had another name in an earlier version, or have one in Kafka's tools."""
 
 
 def print_usage_error(error: Any, *, as_json: bool) -> None:
@@ -32,7 +32,8 @@ def _sentence(error: Any) -> str:
     known = [
         name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts
     ]
-    near = [RENAMED[option]] if RENAMED.get(option) in known else sorted(error.possibilities or ())
+    renamed = [each for each in RENAMED.get(option, ()) if each in known]
+    near = renamed or sorted(error.possibilities or ())
     question = f": did you mean {' or '.join(near)}?" if near else ""
     return f"there is no option {option}{question}"
 

@@ -86,7 +86,7 @@ def metadata_of(sinks: Sinks, *, starting: bool = False) -> str:
 
 def sinks_of(metadata: str) -> Sinks | None:
     """Return the sinks that a committed offset's metadata names; None if no query wrote it."""
-    # Nothing but this exact form is a claim: the metadata of other clients may be JSON, too.
+    # Nothing but an object with such a list is a claim: that of other clients may be JSON, too.
     sinks = _object_of(metadata).get("sinks")
     return (
         tuple(sinks)

@@ -37,7 +37,7 @@ class StepFailures:
     def add(self, error: Exception, now_ms: int) -> list[Note]:
         """Count a failed step of the broker's node; return its log line if its origin is new.
 
-        None for a failure of the disk, whose lines are those of `DiskFailures`.
+        A failure of the disk has no line here: its lines are those of `DiskFailures`.
 
         Sets `pause_ms`, by which the node puts off its deadlines when steps fail in a row. An
         origin is the file and line where the error was raised; a repeated one is only counted, and

@@ -16,7 +16,7 @@ from apportion.store.metadata_log import BROKER, GROUP, MetadataLog
 ALL_BROKERS = ""
 """The name of the resource whose settings hold for every broker that has none of its own."""
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
-"""A setting that a cluster has for all brokers from its first start on, as in Kafka (KIP-966)."""
+"""A setting that a cluster has for all brokers without being altered, as in Kafka (KIP-966)."""
 
 
 def own_settings_of_all(log: MetadataLog, started_with: BrokerSettings) -> dict[str, str]:

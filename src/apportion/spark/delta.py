@@ -252,9 +252,9 @@ class Writer:
         """Delete the files of a batch that is refused, but for those that the table refers to."""
         if uncommitted.are_written():
             attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
-            assert attempt is not None  # it was there before the files
-            uncommitted.forget_committed(attempt)
-            uncommitted.discard()
+            if attempt is not None:  # else the table was removed meanwhile, with its files
+                uncommitted.forget_committed(attempt)
+                uncommitted.discard()
 
     def _attempt(
         self, uncommitted: "UncommittedFiles", sources: list[SourceReading], schema: pa.Schema

@@ -80,11 +80,14 @@ def _totals(
     cluster: Cluster, group_id: str, committed: CommittedOffsets, logs: Logs | None
 ) -> Report:
     """Return the group's total lag, and how many of its offsets are out of range."""
-    if logs is None:
-        return {"lag": None, "out_of_range": None}
-    read = logs.of(committed)
-    found = positions_in(cluster, read, committed, lambda: _committed(cluster, group_id))
-    return totals(map(place, found.values()))
+    if logs is not None:
+        read = logs.of(committed)
+        try:
+            found = positions_in(cluster, read, committed, lambda: _committed(cluster, group_id))
+            return totals(map(place, found.values()))
+        except (Refused, Disconnected):  # as in _logs_or_none
+            pass
+    return {"lag": None, "out_of_range": None}
 
 
 def _members_or_none(cluster: Cluster, group: ListedGroup) -> int | None:

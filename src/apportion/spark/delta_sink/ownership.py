@@ -191,10 +191,7 @@ def _remedies(lost: LostOffsets, log_start: int | None, before: str) -> str:
     before: what comes before, or instead of, a rewind.
     """
     skip = "delta.Writer(..., fail_on_data_loss=False) goes on without them"
-    rewind = (
-        f"{before} start this query again, with the same checkpoint and "
-        "with delta.Writer(..., rewind=True"
-    )
+    rewind = f"{before} start this query again with delta.Writer(..., rewind=True"
     if log_start is None:
         start = "where the log begins" if lost.fence is None else str(lost.fence)
         return (

@@ -181,7 +181,11 @@ class TableAttempt:
         delta-rs raises one error for all reasons. Where no other writer has committed since the
         snapshot, there was no conflict, and another attempt would end in the same way.
         """
-        if DeltaTable(self._path, storage_options=self._options).version() > self._table.version():
+        try:
+            newest = DeltaTable(self._path, storage_options=self._options).version()
+        except TableNotFoundError:
+            return CommitConflict(f"{error}; the table was removed meanwhile")
+        if newest > self._table.version():
             return CommitConflict(str(error))
         return NotWritable(
             f"the Delta table {self._path} refuses the commit, though nothing else has changed "

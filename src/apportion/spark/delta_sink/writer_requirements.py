@@ -274,16 +274,32 @@ def with_constraints(path: str, frame: DataFrame, constraints: list[Constraint])
 
     Raises NotWritable where Spark cannot evaluate it on the frame's columns.
     """
-    for number, constraint in enumerate(constraints):
+    columns = [
         # On a line of its own, since the expression may end in a comment.
-        column = f"coalesce(({constraint.condition}\n), false) AS apportion_constraint_{number}"
-        try:
-            frame = frame.selectExpr("*", column)
-            frame.schema  # noqa: B018 - Spark Connect analyses a frame when its schema is asked for
-        except AnalysisException as error:
-            raise NotWritable(
-                f"the Delta table {path} requires {constraint.text}, which Spark cannot evaluate "
-                f"on the columns of this query ({str(error).splitlines()[0]}): add to the query "
-                f"the columns that it names, {ELSEWHERE}"
-            ) from None
+        f"coalesce(({constraint.condition}\n), false) AS apportion_constraint_{number}"
+        for number, constraint in enumerate(constraints)
+    ]
+    try:
+        return _analysed(frame.selectExpr("*", *columns))
+    except AnalysisException:
+        for constraint, column in zip(constraints, columns, strict=True):
+            _refuse_unevaluable(path, frame, constraint, column)
+        raise
+
+
+def _refuse_unevaluable(path: str, frame: DataFrame, constraint: Constraint, column: str) -> None:
+    """Raise NotWritable where Spark cannot evaluate this constraint on the frame's columns."""
+    try:
+        _analysed(frame.selectExpr(column))
+    except AnalysisException as error:
+        raise NotWritable(
+            f"the Delta table {path} requires {constraint.text}, which Spark cannot evaluate "
+            f"on the columns of this query ({str(error).splitlines()[0]}): add to the query "
+            f"the columns that it names, {ELSEWHERE}"
+        ) from None
+
+
+def _analysed(frame: DataFrame) -> DataFrame:
+    """Return the frame; Spark Connect analyses it when its schema is asked for."""
+    frame.schema  # noqa: B018
     return frame
