@@ -98,11 +98,13 @@ class Flushed:
 class FlushFailed:
     """The disk failed the flush that ends at `flush_seq`.
 
-    Nothing that was appended since the last `Flushed` may be trusted.
+    Nothing that was appended since the last `Flushed` may be trusted. error_number: the system's;
+    None where it is not known.
     """
 
     flush_seq: int
     why: str
+    error_number: int | None = None
 
 
 class Computation(Protocol):

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from errno import ENOSPC
 from typing import Any, NamedTuple, NoReturn
 
 from apportion.drive.aio import LoopDriver
@@ -122,13 +123,13 @@ def test_actions_before_a_flush_are_carried_out_before_it_begins() -> None:
 
 def test_a_disk_that_refuses_is_an_event_too() -> None:
     def refuse(paths: tuple[str, ...]) -> NoReturn:
-        raise OSError("no room")
+        raise OSError(ENOSPC, "no room")
 
     async def script(toy: Toy, driver: LoopDriver) -> None:
         driver.post([Flush(1, ("x",))])
         await driver.idle()
 
-    assert run(script, refuse)[0][1:] == [FlushFailed(1, "no room")]
+    assert run(script, refuse)[0][1:] == [FlushFailed(1, f"[Errno {ENOSPC}] no room", ENOSPC)]
 
 
 def test_a_step_that_breaks_off_is_given_up_and_the_next_one_goes_on() -> None:

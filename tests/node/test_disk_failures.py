@@ -54,7 +54,7 @@ def refused() -> NodeDriver:
 
 def begins(why: str, remedy: str, space: str = "memory") -> Note:
     return Note(
-        "error", f"the disk refuses requests, which clients try again: {why}; {remedy} ({space})"
+        "error", f"the disk refuses writes, which are tried again: {why}; {remedy} ({space})"
     )
 
 
@@ -75,9 +75,7 @@ def test_a_full_disk_is_told_when_it_begins_each_minute_and_when_it_is_over() ->
     driver.sleep(59_999)
     assert driver.notes == [started]
     driver.sleep(1)
-    lasts = Note(
-        "error", f"the disk has refused 2 more requests in a minute, the last one: {why} ({space})"
-    )
+    lasts = Note("error", f"the disk has refused 2 more in a minute, the last one: {why} ({space})")
     assert driver.notes == [started, lasts]
     driver.disk.free_bytes = 5_000
     driver.call(PRODUCE, VERSION)
@@ -95,7 +93,7 @@ def test_a_full_disk_is_told_when_it_begins_each_minute_and_when_it_is_over() ->
         (ENOSPC, "make room on its file system"),
         (EACCES, "let the broker's user write there"),
         (EMFILE, "raise the limit of open files (ulimit -n)"),
-        (EIO, "the system's log may say what ails the disk"),
+        (EIO, "the system's log may say what is wrong with the disk"),
     ],
 )
 @pytest.mark.parametrize(
@@ -143,7 +141,7 @@ def test_flushes_that_fail_again_and_again_have_one_line_a_minute(refused: Any) 
         refused.ask(PRODUCE, VERSION)
         refused.sleep(1_000)
         refused.fail_flush()
-    assert refused.notes == [begins("no", "the system's log may say what ails the disk")]
+    assert refused.notes == [begins("no", "the system's log may say what is wrong with the disk")]
 
 
 MEMBERS = {

@@ -189,7 +189,9 @@ class LoopDriver:
         """Give the machine the end of a flush as an event, on the loop's thread."""
         self._flushing = None
         self.post(
-            Flushed(flush.flush_seq) if error is None else FlushFailed(flush.flush_seq, str(error))
+            Flushed(flush.flush_seq)
+            if error is None
+            else FlushFailed(flush.flush_seq, str(error), getattr(error, "errno", None))
         )
 
     def _post_computed(self, event: ComputationEnd) -> None:

@@ -27,11 +27,11 @@ REMEDIES = {
     ENFILE: NO_FILES,
 }
 """What helps, by the system's error number."""
-OTHERWISE = "the system's log may say what ails the disk"
+OTHERWISE = "the system's log may say what is wrong with the disk"
 
 
 class DiskFailures:
-    """The requests and the work of its own that the broker could not do for its disk's sake.
+    """The requests, and the work of the broker's own, that failed because of its disk.
 
     notes: the log lines of the current step.
     """
@@ -42,7 +42,7 @@ class DiskFailures:
         self._disk = disk
         self._deadlines = deadlines
         self._is_lasting = False
-        self._count = 0  # in this minute, without the one that began it all
+        self._count = 0  # in this minute, without the first of all
         self._latest = ""
         self.notes: list[Note] = []
 
@@ -58,7 +58,7 @@ class DiskFailures:
         self._is_lasting = True
         self._deadlines.arm(DISK, now_ms + MINUTE_MS)
         remedy = REMEDIES.get(error_number or 0, OTHERWISE)
-        self._note("error", f"the disk refuses requests, which clients try again: {why}; {remedy}")
+        self._note("error", f"the disk refuses writes, which are tried again: {why}; {remedy}")
 
     def end_minute(self, now_ms: int) -> None:
         """Log how much was refused in the last minute; if nothing was, the end of the failures."""
@@ -66,7 +66,7 @@ class DiskFailures:
             self._deadlines.arm(DISK, now_ms + MINUTE_MS)
             self._note(
                 "error",
-                f"the disk has refused {self._count:,} more requests in a minute, the last one: "
+                f"the disk has refused {self._count:,} more in a minute, the last one: "
                 f"{self._latest}",
             )
         else:

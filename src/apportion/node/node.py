@@ -192,7 +192,7 @@ class Node:
         # Before the rollback, whose own replies have to leave.
         self._sender.retract(failed)
         if self._broker.flush_gate.is_collecting:
-            self._flush_failed(FlushFailed(0, str(error)), now)
+            self._flush_failed(FlushFailed(0, str(error), getattr(error, "errno", None)), now)
         else:
             failed |= {request.ticket: request for request in self._rollback.undo_unit(now)}
         for request in failed.values():
@@ -387,7 +387,7 @@ class Node:
     def _flush_failed(self, event: FlushFailed, now: Instant) -> None:
         """Undo the broker's writes since the last flush; fail the requests that waited for it."""
         self._rollback.is_running = True  # from here on an error is final
-        self._broker.disk_failures.add(event.why, now.mono_ms)
+        self._broker.disk_failures.add(event.why, now.mono_ms, event.error_number)
         if self._broker.flush_gate.is_failing:
             self._broker.deadlines.arm(FLUSH, now.mono_ms + FLUSH_RETRY_MS)
         self._cleaner.flush_failed()
