@@ -348,7 +348,7 @@ def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(
     )
     assert (driver.send(request, 9).error_code, driver.send(request, 3).error_code) == (
         Code.MEMBER_ID_REQUIRED,
-        Code.UNKNOWN_SERVER_ERROR,
+        Code.INCONSISTENT_GROUP_PROTOCOL,
     )
 
 

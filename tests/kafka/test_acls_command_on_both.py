@@ -99,9 +99,11 @@ def test_users_are_changed_alike_and_kafkas_tool_lists_them(
         told.append(run(bootstrap, "users", "alter", "carol", *password, "--iterations", "5000"))
         until(lambda at=bootstrap: users(at) == CHANGED)
         described = config_tool(bootstrap, "--describe", *NAMED)
-        told.append(run(bootstrap, "users", "remove", "carol", "--mechanism", "SCRAM-SHA-256"))
+        told.append(
+            run(bootstrap, "users", "remove", "carol", "--mechanism", "SCRAM-SHA-256", "--execute")
+        )
         until(lambda at=bootstrap: len(users(at)) == 1)
-        told.append(run(bootstrap, "users", "remove", "carol"))
+        told.append(run(bootstrap, "users", "remove", "carol", "--execute"))
         until(lambda at=bootstrap: users(at) == [Code.RESOURCE_NOT_FOUND.name])
         seen.append(told)
     assert seen[0] == seen[1]

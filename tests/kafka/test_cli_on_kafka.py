@@ -126,7 +126,7 @@ def test_a_group_that_its_members_have_left_is_reset_and_deleted(
     assert rows_of_java(tools, kafka.bootstrap, name) == [
         [name, str(number), "1", "3", "2", "-", "-", "-"] for number in range(2)
     ]
-    assert run(kafka, "groups", "delete", name) == (0, f"{name} is deleted.\n", "")
+    assert run(kafka, "groups", "delete", name, "--execute") == (0, f"{name} is deleted.\n", "")
 
 
 def test_offsets_are_reset_and_groups_are_deleted(
@@ -148,14 +148,14 @@ def test_offsets_are_reset_and_groups_are_deleted(
     assert rows_of_java(tools, kafka.bootstrap, name) == [
         [name, str(number), "1", "3", "2", "-", "-", "-"] for number in range(2)
     ]
-    assert run(kafka, "groups", "delete-offsets", name, "--topic", f"{name}:1") == (
+    assert run(kafka, "groups", "delete-offsets", name, "--topic", f"{name}:1", "--execute") == (
         0,
         f"{name} has no offsets any more in {name} 1.\n",
         "",
     )
     described = as_json(kafka, "groups", "offsets", name)
     assert [row["partition"] for row in described["offsets"]] == [0]
-    assert run(kafka, "groups", "delete", name) == (0, f"{name} is deleted.\n", "")
+    assert run(kafka, "groups", "delete", name, "--execute") == (0, f"{name} is deleted.\n", "")
     assert run(kafka, "groups", "describe", name)[0] == 1
 
 
@@ -172,11 +172,11 @@ def test_members_are_removed_and_a_group_with_members_is_kept(
     ) as consumer:
         until(lambda: bool(consumer.poll() or len(consumer.assignment) == 2))
         command = ["groups", "reset-offsets", name, "--topic", name, "--to-earliest"]
-        for refused in (command, ["groups", "delete", name]):
+        for refused in (command, ["groups", "delete", name, "--execute"]):
             code, _, stderr = run(kafka, *refused, "--json")
             assert (code, json.loads(stderr)["error"]) == (1, "NON_EMPTY_GROUP")
         (member,) = as_json(kafka, "groups", "members", name)["members"]
-        removed = as_json(kafka, "groups", "remove-members", name, "--all")
+        removed = as_json(kafka, "groups", "remove-members", name, "--all", "--execute")
     assert removed == [{"member": member["member"], "instance": instance, "removed": True}]
 
 
@@ -229,5 +229,5 @@ def test_topics_are_described_grown_and_deleted(kafka: RealKafka, name: str) -> 
     until(
         lambda: as_json(kafka, "topics", "describe", name)["config"] == {"segment.bytes": "2097152"}
     )
-    assert run(kafka, "topics", "delete", name) == (0, f"{name} is deleted.\n", "")
+    assert run(kafka, "topics", "delete", name, "--execute") == (0, f"{name} is deleted.\n", "")
     until(lambda: run(kafka, "topics", "describe", name)[0] == 1)

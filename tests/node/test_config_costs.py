@@ -24,6 +24,9 @@ def work(driver: NodeDriver, request: Any) -> int:
         return trace
 
     before = sys.gettrace()
+    here = sys._getframe()
+    # From Python 3.12 on no frame has events of opcodes unless one asks before tracing begins.
+    here.f_trace_opcodes = True
     sys.settrace(trace)
     try:
         driver.send(request)

@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -280,8 +281,7 @@ def is_served(address: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("others", [0, 126], ids=["read on", "not read for a while"])
-def test_a_refused_peer_that_goes_away_amid_a_long_request_is_noticed(others: int) -> None:
+def test_a_peer_that_goes_away_amid_a_long_request_is_noticed_in_two_seconds() -> None:
     partition = FetchPartition(partition=0, partition_max_bytes=1)
     short, endless = (
         FetchRequest(
@@ -291,8 +291,8 @@ def test_a_refused_peer_that_goes_away_amid_a_long_request_is_noticed(others: in
         )
         for wait_ms in (100, 2**31 - 1)
     )
-    # With so many others the refused one cannot begin before the first one has ended.
-    requests = [short, endless, *[endless] * others, produce("no topic", batch(10), acks=0)]
+    # The last one waits for the endless one, and so the broker does not read on.
+    requests = [short, endless, produce("no topic", batch(10), acks=0)]
     with EmbeddedBroker(max_connections=1) as broker:
         with Peer(broker.bootstrap) as peer:
             topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
@@ -300,7 +300,9 @@ def test_a_refused_peer_that_goes_away_amid_a_long_request_is_noticed(others: in
             peer.answer(CreateTopicsRequest, 7)
             peer.send(b"".join(encode_request(each, 12, 1, "test") for each in requests))
             assert peer.answer(FetchRequest, 12)[1].error_code == Code.NONE
-        assert any(is_served(broker.bootstrap) for _ in range(1_000))
+        give_up = time.monotonic() + 20
+        while not is_served(broker.bootstrap):
+            assert time.monotonic() < give_up
 
 
 def test_too_many_connections_are_turned_away() -> None:

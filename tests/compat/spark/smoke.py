@@ -166,7 +166,7 @@ def test_a_listener_shows_where_a_query_is(
     }
     reported = {
         *("waiting", "member_info", "member_epoch", "max_poll_interval_seconds"),
-        *("latest_offset", "lag"),
+        *("latest_offset", "lag", "out_of_range"),
     }
     assert shown == (always | reported if has_admission_control() else always)
     assert values["apportion_spark_rows_total", "shown", "0"] == 40

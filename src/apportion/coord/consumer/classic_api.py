@@ -66,8 +66,8 @@ def join(turn: Turn, group: ConsumerGroup, joiner: Joiner) -> None:
     The member joins or rejoins, and is reconciled; then it has a rebalance timeout for its
     SyncGroup. Nothing is parked, because the coordinator assigns.
     Errors, in this order: those of `check_join`; MEMBER_ID_REQUIRED (with an id),
-    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR for a subscription that cannot be
-    decoded.
+    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL for a subscription that
+    cannot be decoded.
     """
     check_join(turn, group, joiner)
     # A consumer group gives ids of its own form. Unlike a classic group it does not remember one
@@ -119,14 +119,14 @@ def check_join(turn: Turn, group: ConsumerGroup, joiner: Joiner) -> None:
 def subscription_of(joiner: Joiner) -> ConsumerProtocolSubscription:
     """Decode the subscription of the first protocol in a JoinGroup.
 
-    Errors: UNKNOWN_SERVER_ERROR if it is malformed, as in Kafka.
+    Errors: INCONSISTENT_GROUP_PROTOCOL if it is malformed, as in Kafka since 4.4.
     """
     name, metadata = joiner.protocols[0]
     try:
         return consumer_serde.decode(ConsumerProtocolSubscription, metadata)[1]
     except DecodeError as error:
         raise Refused(
-            Code.UNKNOWN_SERVER_ERROR,
+            Code.INCONSISTENT_GROUP_PROTOCOL,
             f"The subscription of {name} is malformed: {error}",
         ) from error
 
