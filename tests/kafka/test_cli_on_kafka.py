@@ -143,6 +143,7 @@ def test_offsets_are_reset_and_groups_are_deleted(
         "state": "Empty",
         "members": 0,
         "lag": 0,
+        "out_of_range": 0,
     }
     assert run(kafka, *command, "--to-datetime", "2023-11-14T22:14:00", "--execute")[0] == 0
     assert rows_of_java(tools, kafka.bootstrap, name) == [
