@@ -29,7 +29,7 @@ def driver() -> MixedShardDriver:
         ({"protocol_type": "connect"}, Code.INCONSISTENT_GROUP_PROTOCOL),
         ({"names": ()}, Code.INCONSISTENT_GROUP_PROTOCOL),
         ({"names": ("sticky", "roundrobin")}, Code.INCONSISTENT_GROUP_PROTOCOL),
-        ({"metadata": b"\0"}, Code.UNKNOWN_SERVER_ERROR),
+        ({"metadata": b"\0"}, Code.INCONSISTENT_GROUP_PROTOCOL),
         ({"metadata": b"\0", "group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
         ({"metadata": b"\0", "group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
         ({"session_timeout_ms": 10}, Code.INVALID_SESSION_TIMEOUT),

@@ -53,7 +53,7 @@ def decode(
     """
     if mode not in MODES:
         raise ValueError(f"mode {mode!r} is unknown: give FAILFAST or PERMISSIVE")
-    named = [F.col(each) if isinstance(each, str) else each for each in record or ()]
+    named = tuple(record or ())
     if len(named) not in (0, len(RECORD)):
         raise ValueError(
             f"record has {len(named)} columns: give those of topic, partition and offset, or None"
@@ -109,7 +109,7 @@ def _by_python(
     decoder: Callable[[bytes], Any],
     result: types.DataType,
     mode: Mode,
-    record: Sequence[Column],
+    record: Sequence[str | Column],
 ) -> Column:
     """Return the values decoded one by one in Spark's Python workers."""
 
@@ -137,7 +137,7 @@ def _named(place: Sequence[Any], why: str) -> str:
 
 
 def _by_spark(
-    column: str | Column, result: types.DataType, mode: Mode, record: Sequence[Column]
+    column: str | Column, result: types.DataType, mode: Mode, record: Sequence[str | Column]
 ) -> Column:
     """Return the JSON behind the schema's id, decoded by Spark itself."""
     values = F.col(column) if isinstance(column, str) else column
@@ -149,8 +149,9 @@ def _by_spark(
         decoded = F.from_json(text, result, {"mode": mode})  # type: ignore[arg-type]
         otherwise = F.lit(None)
     else:
-        decoded = _json_or_error(text, result, record)
-        otherwise = _error(record, F.lit(NOT_FRAMED))
+        place = [F.col(each) if isinstance(each, str) else each for each in record]
+        decoded = _json_or_error(text, result, place)
+        otherwise = _error(place, F.lit(NOT_FRAMED))
     return F.when(values.isNull(), F.lit(None)).when(is_framed, decoded).otherwise(otherwise)
 
 
