@@ -2,11 +2,10 @@
 
 import os
 import shutil
-import subprocess
 from hashlib import sha256
 from pathlib import Path
 
-from apportion.testing.kafka import last_lines
+from apportion.testing.kafka import last_lines, output_if_failed
 from apportion.testing.lock import locked
 
 
@@ -37,15 +36,7 @@ def built(sources: Path, package: str, target: Path) -> Path:
                 "GOTOOLCHAIN": "local",  # no other Go is fetched
             }
             command = ["go", "build", "-o", f"{directory}/", f"./{package}"]
-            done = subprocess.run(
-                command,
-                cwd=sources,
-                env=environment,
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-            )
-            if done.returncode:
-                output = last_lines(done.stdout + done.stderr, 6)
-                raise GoMissing(f"{' '.join(command[:3])} failed: {output}")
+            output = output_if_failed(command, sources, environment)
+            if output is not None:
+                raise GoMissing(f"{' '.join(command[:3])} failed: {last_lines(output, 6)}")
     return directory / package

@@ -4,9 +4,7 @@ Jars come from Maven, by a pom; Go programs are built from `go/`, whose go.sum p
 packages come by a lock with hashes.
 """
 
-import os
 import shutil
-import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +12,7 @@ from pathlib import Path
 from bench.peers.rows import PeerMissing
 from tools.go_programs import GoMissing, built
 
-from apportion.testing.kafka import KafkaMissing, jars_of, last_lines
+from apportion.testing.kafka import KafkaMissing, jars_of, last_lines, output_if_failed
 from apportion.testing.lock import locked
 
 HERE = Path(__file__).parent
@@ -47,21 +45,8 @@ def python_packages(path: Path) -> Path:
             shutil.rmtree(draft, ignore_errors=True)
             pip = "-m pip install --disable-pip-version-check --quiet --require-hashes"
             words = [*pip.split(), "--no-deps", "--no-build-isolation", "--target", str(draft)]
-            _run([sys.executable, *words, "-r", str(path)], HERE, dict(os.environ))
+            output = output_if_failed([sys.executable, *words, "-r", str(path)])
+            if output is not None:
+                raise PeerMissing(f"pip install failed: {last_lines(output, 6)}")
             draft.rename(directory)
     return directory
-
-
-def _run(command: list[str], directory: Path, environment: dict[str, str]) -> None:
-    """Run the command. Raises PeerMissing with its last lines if it fails."""
-    done = subprocess.run(
-        command,
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    if done.returncode:
-        output = last_lines(done.stdout + done.stderr, 6)
-        raise PeerMissing(f"{' '.join(command[:3])} failed: {output}")

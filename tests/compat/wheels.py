@@ -5,11 +5,11 @@ the old lock is removed.
 """
 
 import shutil
-import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
 
+from apportion.testing.kafka import output_if_failed
 from apportion.testing.lock import locked
 
 TARGET = Path(__file__).parent / "target"
@@ -45,10 +45,6 @@ def mark_of(path: Path) -> str:
 
 def run(what: str, command: list[str], directory: Path) -> None:
     """`command` has succeeded in `directory`. Raises InstallFailed."""
-    done = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    if done.returncode:
-        raise InstallFailed(
-            f"{what} could not install what this lane needs: {(done.stdout + done.stderr)[-1000:]}"
-        )
+    output = output_if_failed(command, directory)
+    if output is not None:
+        raise InstallFailed(f"{what} could not install what this lane needs: {output[-1000:]}")

@@ -248,9 +248,23 @@ def kraft_properties(broker: int, controller: int, data: Path) -> dict[str, str]
     }
 
 
-def output_if_failed(command: list[str]) -> str | None:
-    """Run the command; return all its output if it fails, else None."""
-    completed = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def output_if_failed(
+    command: list[str],
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str | None:
+    """Run the command; return all its output if it fails, else None.
+
+    directory, environment: of the command; None for those of this process.
+    """
+    completed = subprocess.run(
+        command,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
     return completed.stdout + completed.stderr if completed.returncode else None
 
 
