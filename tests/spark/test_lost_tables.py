@@ -29,6 +29,14 @@ def removes_its_table(query: Query, *, is_checkpoint_gone: bool = False) -> None
         query.done = query.planned = EMPTY_SPAN
 
 
+def five_written_and_removed(query: Query) -> TopicIdPartition:
+    """The partition of five records that were in a table, and of two that came afterwards."""
+    partition = query.has_written(5)
+    removes_its_table(query)
+    query.produce(partition, 2)
+    return partition
+
+
 def rewritten(query: Query, partition: TopicIdPartition, records: int) -> None:
     """The query goes back, and the table gets all records."""
     query.starts(partition, rewind=True)
@@ -92,9 +100,7 @@ def test_an_older_copy_of_a_table_lacks_what_came_later(query: Query, tmp_path: 
 
 
 def test_records_that_the_topic_no_longer_has_are_said_to_be_gone(query: Query) -> None:
-    partition = query.has_written(5)
-    removes_its_table(query)
-    query.produce(partition, 2)
+    partition = five_written_and_removed(query)
     query.trim(partition, 5)
     query.starts(partition)
     error = query.loses({partition: 7})
@@ -105,9 +111,7 @@ def test_records_that_the_topic_no_longer_has_are_said_to_be_gone(query: Query) 
 
 
 def test_of_a_removed_table_the_records_that_the_topic_still_has_are_named(query: Query) -> None:
-    partition = query.has_written(5)
-    removes_its_table(query)
-    query.produce(partition, 2)
+    partition = five_written_and_removed(query)
     query.trim(partition, 3)
     query.starts(partition)
     error = query.loses({partition: 7})
@@ -121,9 +125,7 @@ def test_of_a_removed_table_the_records_that_the_topic_still_has_are_named(query
 
 
 def test_a_query_may_go_on_without_the_records_of_a_removed_table(query: Query) -> None:
-    partition = query.has_written(5)
-    removes_its_table(query)
-    query.produce(partition, 2)
+    partition = five_written_and_removed(query)
     query.starts(partition, fail_on_data_loss=False)
     query.runs_until({partition: 7})
     assert query.offsets(partition) == [5, 6]
@@ -215,9 +217,7 @@ def test_a_group_of_a_new_name_goes_on_where_the_checkpoint_is(
 def test_a_table_that_is_gone_is_missed_though_its_group_has_no_offsets_any_more(
     query: Query,
 ) -> None:
-    partition = query.has_written(5)
-    removes_its_table(query)
-    query.produce(partition, 2)
+    partition = five_written_and_removed(query)
     query.group = f"{query.group}-renamed"
     query.starts(partition)
     assert "the sink has nothing of it, but the batch starts at 5" in query.loses({partition: 7})
