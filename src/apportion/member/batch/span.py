@@ -17,9 +17,9 @@ from apportion.wire.uuids import uuid_text
 FORMAT = 1
 FORMAT_WITH_SINKS = 2
 KEYS = {FORMAT: ("id", "topics", "v"), FORMAT_WITH_SINKS: ("id", "sinks", "topics", "v")}
-QUESTION_KEYS = ("asks", "id", "nameless", "sinks", "topics", "v")
 STARTING = "starting"
-OF_OLDER_BATCHES = "nameless"
+UNCLAIMED = "nameless"
+QUESTION_KEYS = ("asks", "id", UNCLAIMED, "sinks", "topics", "v")
 MAX_DIGITS = 10  # of a partition, an int32
 
 
@@ -87,7 +87,7 @@ class Span(NamedTuple):
         return {
             **({"asks": self.question_number} if is_question else {}),
             "id": self.id,
-            **({"nameless": _partitions_json(self.unclaimed)} if is_question else {}),
+            **({UNCLAIMED: _partitions_json(self.unclaimed)} if is_question else {}),
             "sinks": None if self.sinks is None else list(self.sinks),
             **({STARTING: _partitions_json(self.starting)} if self.starting else {}),
             "topics": topics,
@@ -153,8 +153,8 @@ def parse_span(offset: Any) -> Span:
     is_question = version == FORMAT_WITH_SINKS and (
         offset.get("sinks", ()) is None or "asks" in offset
     )
-    # a batch of an older version may have OF_OLDER_BATCHES: without a word such a partition follows
-    optional = {STARTING} if is_question else {STARTING, OF_OLDER_BATCHES}
+    # A batch of an older version may have UNCLAIMED. Such a partition is not STARTING here.
+    optional = {STARTING} if is_question else {STARTING, UNCLAIMED}
     _require_keys(
         {key: offset[key] for key in offset if version == FORMAT or key not in optional},
         "the offset",
@@ -180,7 +180,7 @@ def parse_span(offset: Any) -> Span:
         return span._replace(
             sinks=None if offset["sinks"] is None else _parse_sinks(offset["sinks"]),
             question_number=_parse_question_number(offset["asks"]),
-            unclaimed=_parse_partitions("nameless", offset["nameless"]),
+            unclaimed=_parse_partitions(UNCLAIMED, offset[UNCLAIMED]),
         )
     return span._replace(sinks=_parse_sinks(offset["sinks"]))
 

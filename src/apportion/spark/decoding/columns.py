@@ -23,7 +23,7 @@ NOT_FRAMED = (
 )
 NO_JSON = "the value is no JSON of the column's type: "
 MAX_SHOWN = 100
-"""So many characters of a JSON text stand in the error about it."""
+"""The most characters of a JSON text that an error about it shows."""
 MALFORMED = "_malformed"
 """The field in which `from_json` puts a text that does not fit its type."""
 
