@@ -25,8 +25,8 @@ class ReplySender:
     """
 
     __slots__ = (
-        *("_confirmed", "_flush_gate", "_of_unit", "_split_requests", "_topic_service"),
-        *("_undelayed", "actions"),
+        *("_flush_gate", "_of_unit", "_split_requests", "_topic_service", "_undelayed"),
+        "actions",
     )
 
     def __init__(self, broker: BrokerContext, split_requests: SplitRequests) -> None:
@@ -35,7 +35,6 @@ class ReplySender:
         self._split_requests = split_requests
         self._of_unit: list[PendingReply] = []
         self._undelayed = broker.undelayed
-        self._confirmed = 0  # how many of them are of earlier units
         self.actions: list[Any] = []
 
     def send_answer(self, request: Arrived, answer: Answer) -> None:
@@ -80,7 +79,9 @@ class ReplySender:
     def confirm(self) -> None:
         """Begin a new unit of work: the replies and log lines so far are final."""
         self._of_unit.clear()
-        self._confirmed = len(self._undelayed)
+        if self._undelayed:
+            self.actions += (action for action in self._undelayed if type(action) is Note)
+            self._drop_lines()
 
     def requests_of_unit(self) -> list[Arrived]:
         """Return the requests that the current unit of work has answered."""
@@ -91,9 +92,7 @@ class ReplySender:
 
         A log line says what has happened, and nothing of the unit has.
         """
-        self._undelayed[self._confirmed :] = [
-            action for action in self._undelayed[self._confirmed :] if type(action) is not Note
-        ]
+        self._drop_lines()
         self._flush_gate.retract_replies(tickets)
         self.actions = [
             action
@@ -105,7 +104,9 @@ class ReplySender:
         """Send the actions of this step that wait for no flush, but for replies."""
         self.actions += self._undelayed
         self._undelayed.clear()
-        self._confirmed = 0
+
+    def _drop_lines(self) -> None:
+        self._undelayed[:] = [action for action in self._undelayed if type(action) is not Note]
 
     def take_actions(self) -> list[Any]:
         """Return the actions of the node's step, and begin with none."""
