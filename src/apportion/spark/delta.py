@@ -162,6 +162,8 @@ class Writer:
         self, options: SourceOptions, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
     ) -> None:
         """Raise LostOffsets where the table lacks what its group has committed for it."""
+        # Opened after the offsets were fetched: other applications of the group write meanwhile,
+        # and a snapshot from before would lack what they have committed since.
         attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
         for lost in missing_records(attempt, options.group, stored, self.sink):
             reading = SourceReading(options.group, EMPTY_SPAN, options.bootstrap, options.security)
