@@ -37,8 +37,7 @@ def text_of(path: Path) -> str:
 def parse_properties(text: str) -> dict[str, str]:
     """Return the names and values of a text of Java's properties.
 
-    Raises ValueError for a name that is there twice: in Java the last value wins, and who has
-    changed the first one does not learn why that has no effect.
+    Raises ValueError for a name that is there twice: in Java the last value wins, in silence.
     """
     found: dict[str, str] = {}
     first_lines: dict[str, int] = {}

@@ -30,7 +30,7 @@ from apportion.spark.delta_sink.batch_admission import (
     AskedRewinds,
     FencePolicy,
     app_id_of,
-    missing_records,
+    missing_records_or_none,
 )
 from apportion.spark.delta_sink.columns import SOURCE_COLUMNS, table_schema
 from apportion.spark.delta_sink.connect_query import ConnectQuery
@@ -165,7 +165,8 @@ class Writer:
         # Opened after the offsets were fetched: other applications of the group write meanwhile,
         # and a snapshot from before would lack what they have committed since.
         attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
-        for lost in missing_records(attempt, options.group, stored, self.sink):
+        lost = missing_records_or_none(attempt, options.group, stored, self.sink)
+        if lost is not None:
             reading = SourceReading(options.group, EMPTY_SPAN, options.bootstrap, options.security)
             committed, log_start = fetch_group_progress(lost.partition, reading)
             raise explain_lost_offsets(

@@ -138,9 +138,8 @@ def missing_records(
         attempt = table.TableAttempt.on_existing_or_none(location, None)
     except (NotWritable, DeltaError, OSError):
         return ""
-    for lost in batch_admission.missing_records(attempt, group, committed, subjects.sink):
-        return f"the records of {lost.partition} in [{lost.fence or 0}, {lost.start})"
-    return ""
+    lost = batch_admission.missing_records_or_none(attempt, group, committed, subjects.sink)
+    return f"the records of {lost.partition} in [{lost.fence or 0}, {lost.start})" if lost else ""
 
 
 def _new(check: str, path: Path, then: str) -> Finding:

@@ -1,6 +1,7 @@
 """`apportion groups list`: each group with its type and state, its members and its lag.
 
-Costs two requests for each group, and two ListOffsets for the partitions of all of them.
+Costs two requests for each group, and two ListOffsets for the partitions of all of them; for a
+group with an offset out of range two more.
 """
 
 from collections.abc import Iterable

@@ -6,7 +6,7 @@ do so, or the batch is refused.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from apportion.member.batch.fences import LostOffsets, RangeAdmission, admit_range
@@ -144,13 +144,13 @@ class FencePolicy:
             )
 
 
-def missing_records(
+def missing_records_or_none(
     attempt: TableAttempt | None,
     group: str,
     stored: Mapping[TopicIdPartition, OffsetAndMetadata],
     sink: str,
-) -> Iterator[LostOffsets]:
-    """Yield, by partition, what a group has committed for a sink and the sink does not have.
+) -> LostOffsets | None:
+    """Return what a group has committed for a sink and the sink does not have, of one partition.
 
     attempt: a snapshot of the sink's table; None if there is none. stored: the group's offsets.
     """
@@ -159,7 +159,8 @@ def missing_records(
             continue
         fence = None if attempt is None else attempt.fence_or_none(app_id_of(group, partition))
         if fence is None or fence < offset:
-            yield LostOffsets(partition, fence, offset)
+            return LostOffsets(partition, fence, offset)
+    return None
 
 
 def app_id_of(group: str, partition: TopicIdPartition) -> str:
