@@ -5,6 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -93,6 +94,22 @@ def test_a_client_that_reads_nothing_is_idle_and_one_that_reads_slowly_is_not() 
         slow.receive(size - read_bytes)
         with pytest.raises((EOFError, ConnectionError)):
             stuck.receive(size)
+
+
+def test_no_connection_is_closed_before_its_limit() -> None:
+    limit_ms = 20
+    with EmbeddedBroker(connections_max_idle_ms=limit_ms) as broker:
+
+        def idle_for_s(_: int) -> float:
+            began = time.monotonic()
+            with Peer(broker.bootstrap) as idle:
+                assert idle.is_closed()
+            return time.monotonic() - began
+
+        # Seven at a time fall out of step: those looked at when another one's time was over
+        # were closed early, one of ten of them, while the clock was cut to milliseconds.
+        with ThreadPoolExecutor(7) as clients:
+            assert min(clients.map(idle_for_s, range(200))) >= limit_ms / 1000
 
 
 def test_without_a_limit_nothing_is_closed_and_a_limit_of_zero_is_refused() -> None:

@@ -16,6 +16,7 @@ a request close it, with a line in the log.
 
 import asyncio
 import logging
+import time
 from collections import deque
 from typing import Any
 
@@ -55,7 +56,6 @@ class ServerConnection(asyncio.Protocol):
 
     __slots__ = (
         "_caller",
-        "_clock",
         "_close_reason",
         "_decoder",
         "_frames",
@@ -100,7 +100,6 @@ class ServerConnection(asyncio.Protocol):
         self._close_reason: str | None = None
         self._caller = Caller("", "", principal, listener)
         self._transport: Any = None
-        self._clock: Any  # of the event loop, in seconds
         self._reading: Reading
         self._unsent_bytes = 0  # that the transport had when the connection seemed idle
         self.last_active_s = 0.0
@@ -110,8 +109,7 @@ class ServerConnection(asyncio.Protocol):
         """Note the peer's address; close the connection if there are more than max.connections."""
         self._transport = transport
         self._reading = Reading(transport, self._pending, self.abort)
-        self._clock = asyncio.get_running_loop().time
-        self.last_active_s = self._clock()
+        self.last_active_s = time.monotonic()
         self.host, self.peer = peer_of(transport)
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
         self._caller = self._caller._replace(host=f"/{self.host}")
@@ -121,7 +119,7 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Split bytes of a client into requests, and start as many as the limits allow."""
-        self.last_active_s = self._clock()
+        self.last_active_s = time.monotonic()
         if self._is_finishing:
             return
         try:
@@ -253,7 +251,7 @@ class ServerConnection(asyncio.Protocol):
         unsent_bytes = self._transport.get_write_buffer_size()
         if unsent_bytes != self._unsent_bytes:  # the client takes a long response bit by bit
             self._unsent_bytes = unsent_bytes
-            self.last_active_s = self._clock()
+            self.last_active_s = time.monotonic()
             return
         reason = IDLE.format(self._receiver.settings.connections_max_idle_ms)
         (self.abort if unsent_bytes else self._close)(reason)
@@ -332,7 +330,7 @@ class ServerConnection(asyncio.Protocol):
         if not parts or self._transport.is_closing():
             return
         self._unwritten, self._unwritten_bytes = [], 0
-        self.last_active_s = self._clock()
+        self.last_active_s = time.monotonic()
         try:
             # writelines joins its parts, a copy that one part does not need.
             if len(parts) == 1:

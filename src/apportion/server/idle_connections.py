@@ -1,9 +1,13 @@
 """The end of idle connections, on which nothing has come or gone for `connections.max.idle.ms`.
 
 A request notes the time and sets no timer: one timer waits for the connection that is idle longest.
+
+The time is read afresh. An event loop may say when its round began, cut to a whole millisecond, and
+a connection would be closed before its limit.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
 
 from apportion.server.request_receiver import OpenConnection
@@ -41,8 +45,7 @@ class IdleConnections:
     def _close_idle(self) -> None:
         """Close what is idle for too long, and wait for what will be next."""
         self._timer = None
-        loop = asyncio.get_running_loop()
-        moment_s = loop.time()
+        moment_s = time.monotonic()
         connections = list(self._connections)
         for connection in connections:
             connection.close_if_idle(moment_s - self._limit_s)
@@ -51,4 +54,5 @@ class IdleConnections:
             soonest_s = moment_s + self._limit_s / LOOKS_PER_LIMIT
             # The oldest is infinite while all connections are in their handshakes.
             when_s = min(max(oldest_s + self._limit_s, soonest_s), moment_s + self._limit_s)
-            self._timer = loop.call_at(when_s, self._close_idle)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(when_s - moment_s, self._close_idle)
