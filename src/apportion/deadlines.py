@@ -5,7 +5,7 @@ is dropped or re-inserted when it comes to the top. The heap is rebuilt when mos
 stale.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
@@ -30,6 +30,11 @@ class Deadlines:
 
     def __contains__(self, key: Key) -> bool:
         return key in self._at
+
+    @property
+    def armed(self) -> Mapping[Key, int]:
+        """When each key is due, as of now."""
+        return self._at
 
     def arm(self, key: Key, at_ms: int) -> None:
         """Set the deadline of `key` to `at_ms` (monotonic), whatever it was before."""

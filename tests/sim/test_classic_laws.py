@@ -208,7 +208,7 @@ def test_a_member_of_a_lost_generation_is_not_removed_when_it_has_synced() -> No
     driver.crash()
     client.generation += 1
     laws = ClassicGroupChecker(Simulation(draw_scenario(0, protocol=CLASSIC)))
-    laws.check_recovered([driver.group], driver.mono_ms)
+    laws.check_recovered([driver.group], driver.mono_ms, is_start=True)
     driver.advance(client.session_ms - 1)
     request = client.syncing()
     laws.reply_sent(request, driver.send(request, 5), driver.mono_ms)

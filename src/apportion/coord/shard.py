@@ -38,6 +38,7 @@ from apportion.coord.consumer.expressions import ResolveExpressions
 from apportion.coord.consumer.installed_check import CheckInstalled
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.consumer.target_computation import ComputeTarget
+from apportion.coord.ended_sessions import SESSIONS, EndedSessions
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.migration import downgrade, upgrade
@@ -184,6 +185,7 @@ class Shard:
     __slots__ = (
         "_computing",
         "_deadlines",
+        "_ended_sessions",
         "_is_loaded",
         "_parts",
         "_steady_turn",
@@ -211,6 +213,7 @@ class Shard:
         self.topics = topics
         self.ledger = Ledger()
         self._deadlines = Deadlines()
+        self._ended_sessions = EndedSessions()
         if heartbeats is None:
             heartbeats = HeartbeatBudget(settings.apportion_heartbeat_budget_per_second)
         self.waiting = WaitingRequests()
@@ -232,17 +235,19 @@ class Shard:
         """Apply a stored record to the saved state, for a start of the broker."""
         APPLY[record.key.__class__](self.ledger, record.key, record.value)
 
-    def loaded(self, now: Instant) -> list[ShardAction]:
+    def loaded(self, now: Instant, before: "Shard | None" = None) -> list[ShardAction]:
         """Begin to serve a `__consumer_offsets` partition whose log has been read to its end.
 
         Return the actions of this step. Every member gets its full timeouts, as after a failover in
-        Kafka.
+        Kafka; but sessions go on that ran in the shard whose place this one takes.
         """
         self._is_loaded = True
         turn = self._turn(now)
         # Copied: what runs here may write records, and `apply_*` may then replace a group.
         for group in list(self.ledger.groups.values()):
             ON_LOADED[group.__class__](turn, group)
+        if before is not None:
+            before._ended_sessions.go_on(before._deadlines.armed, self._deadlines, now)
         retention.arm(turn)
         metrics.observe_states(self.ledger, self.ledger.groups, now)
         return self._close(turn)
@@ -266,6 +271,8 @@ class Shard:
                 self._answer(turn, event)
             case Tick():
                 for key in self._deadlines.take_due(now.mono_ms):
+                    if key[0] in SESSIONS:
+                        self._ended_sessions.add(key, now.mono_ms)
                     ON_DEADLINE[key[0]](turn, key)
             case TopicsChanged(topics):
                 self._change_topics(turn, topics)

@@ -230,7 +230,7 @@ class Coordinators:
         """
         hosted = self._hosted.pop(partition.index)
         self._abandon_computations(hosted.shard)
-        self._load(partition.index, partition, now)
+        self._load(partition.index, partition, now, hosted.shard)
         return list(hosted.shard.waiting)
 
     def close(self) -> list[Arrived]:
@@ -298,8 +298,13 @@ class Coordinators:
             index, self._broker.partitions.open_partition(topic, index), now
         )
 
-    def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
-        """Load a coordinator shard: replay its log, and arm its members' deadlines."""
+    def _load(
+        self, index: int, partition: Partition, now: Instant, before: Shard | None = None
+    ) -> HostedShard:
+        """Load a coordinator shard: replay its log, and arm its members' deadlines.
+
+        before: the shard whose place it takes.
+        """
         topic_service = self._broker.topic_service
         live = topic_service.live
         shard = Shard(live.broker.group, topic_service.topics, live.groups, self.heartbeats)
@@ -311,7 +316,7 @@ class Coordinators:
         self._stepped.append(hosted)
         # The shard's responses may tell of topics and settings, so they wait for those, too.
         hosted.flush_seq = max(hosted.flush_seq, topic_service.flush_seq)
-        self._perform(hosted, shard.loaded(now), now)
+        self._perform(hosted, shard.loaded(now, before), now)
         return hosted
 
     def _ask(self, hosted: HostedShard | None, arrived: Arrived, now: Instant) -> None:

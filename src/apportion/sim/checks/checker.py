@@ -196,7 +196,7 @@ class InvariantChecker:
                 self._seen_logs[partition.index] = (shard, end)
                 if seen is not None and seen[0] is not shard:
                     # a flush failed: the shard was loaded again from its log
-                    self._check_rebuilt([shard])
+                    self._check_rebuilt([shard], is_start=False)
                 for group in shard.ledger.consumer_groups():
                     self._check_consumer_group(group, shard, event)
             for classic in shard.ledger.classic_groups():
@@ -236,10 +236,13 @@ class InvariantChecker:
         """Check a broker that has just loaded its shards from their logs."""
         self._seen_logs.clear()
         self._replays.forget()
-        self._check_rebuilt(self._shards())
+        self._check_rebuilt(self._shards(), is_start=True)
 
-    def _check_rebuilt(self, shards: list[Shard]) -> None:
-        """Check that the shards of a restarted broker have all that replies have shown."""
+    def _check_rebuilt(self, shards: list[Shard], *, is_start: bool) -> None:
+        """Check that shards that were read from their logs have all that replies have shown.
+
+        is_start: of the broker, which has counted no session yet.
+        """
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:
@@ -247,11 +250,13 @@ class InvariantChecker:
             for group in classic:
                 if self.consumer_groups.is_known(group.group_id):
                     self._check_downgrade(group, is_recovered=True)
-            self.classic_groups.check_recovered(classic, now_ms)
+            self.classic_groups.check_recovered(classic, now_ms, is_start=is_start)
             for consumer_group in shard.ledger.consumer_groups():
                 self.classic_groups.forget_sessions(consumer_group.group_id)
-                session_ms = self._session_ms(consumer_group.group_id)
-                self.consumer_groups.check_recovered(consumer_group, now_ms, session_ms)
+                self.consumer_groups.check_recovered(consumer_group, now_ms)
+                if is_start:
+                    session_ms = self._session_ms(consumer_group.group_id)
+                    self.consumer_groups.sessions_begin(consumer_group, now_ms, session_ms)
 
         def is_lost(group_id: str) -> bool:
             return self._broker.group_or_none(group_id) is None

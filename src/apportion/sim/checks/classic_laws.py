@@ -113,17 +113,22 @@ class ClassicGroupChecker:
             or len(snapshot.waiting) != len(live.parked)
         )
 
-    def check_recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
-        """Check the classic groups that a restarted broker has loaded from the coordinator's log.
+    def check_recovered(
+        self, groups: Iterable[ClassicGroup], now_ms: int, *, is_start: bool
+    ) -> None:
+        """Check the classic groups that a broker has loaded from the coordinator's log.
 
-        No group may have a generation below one whose SyncGroup was answered. Every member's
-        session begins anew.
+        No group may have a generation below one whose SyncGroup was answered. is_start: of the
+        broker, with which every member's session begins anew; otherwise it may.
         """
         for group in groups:
             self._check_generation(group, self._max_synced_generation.get(group.group_id, 0))
             self._snapshots[group.group_id] = self._snapshot(group, None, now_ms)
-            # As in Kafka: who loads a group cannot know how long its members were silent.
-            self._restart_sessions(group.live.members, now_ms)
+            if is_start:
+                # As in Kafka: who loads a group cannot know how long its members were silent.
+                self._restart_sessions(group.live.members, now_ms)
+            else:
+                self._last_request_ms.update(dict.fromkeys(group.live.members, now_ms))
 
     def forget(self, group_id: str) -> None:
         """Forget a group that is no longer a classic one."""

@@ -224,8 +224,12 @@ class ConsumerGroupChecker:
                 self._removed[member_id] = None
         return has_members
 
-    def check_recovered(self, group: ConsumerGroup, now_ms: int, session_ms: int) -> None:
-        """Check a consumer group that a broker loaded from its log, with its session timeout.
+    def sessions_begin(self, group: ConsumerGroup, now_ms: int, session_ms: int) -> None:
+        """Note that a broker has started with this group, whose session timeout that is."""
+        self._sessions.recovered(group.saved.members, now_ms, session_ms)
+
+    def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Check a consumer group that a broker loaded from its log.
 
         No member may be behind an epoch of a response to it: the law `durable`.
         """
@@ -250,7 +254,6 @@ class ConsumerGroupChecker:
         self._epochs[group.group_id] = saved.epoch
         self._assignment_epochs[group.group_id] = saved.assignment_epoch
         self.installs.recovered(group.group_id)
-        self._sessions.recovered(saved.members, now_ms, session_ms)
         self._check_epochs(group, {}, {})
 
     def check_lost_groups(self, is_lost: Callable[[str], bool]) -> None:
