@@ -6,6 +6,8 @@ from typing import NamedTuple
 from apportion.server.certificates import CertificateAuthority
 from apportion.testing.kafka import free_ports
 
+PROTOCOLS = "listener.security.protocol.map"
+
 
 class TlsListener(NamedTuple):
     """The address of a listener, the broker's key and certificate, and who has signed it.
@@ -24,13 +26,10 @@ class TlsListener(NamedTuple):
     def beside(self, properties: dict[str, str]) -> dict[str, str]:
         """Return Kafka's server.properties with this listener added."""
         added = {
-            name: f"{properties[name]},SSL://{self.bootstrap}"
-            for name in ("listeners", "advertised.listeners")
+            "listeners": f"{properties['listeners']},SSL://{self.bootstrap}",
+            PROTOCOLS: f"{properties[PROTOCOLS]},SSL:SSL",
         }
-        protocols = "listener.security.protocol.map"
-        return (
-            properties | added | self.settings() | {protocols: f"{properties[protocols]},SSL:SSL"}
-        )
+        return properties | added | self.settings()
 
 
 def tls_listener(directory: Path) -> TlsListener:

@@ -57,7 +57,7 @@ def test_an_upgrade_is_told_step_by_step() -> None:
         ("--from 3.1 --to 4.0 --instances 3", 4),
         ("--from 2.4 --to 4.0 --instances 10 --partitions 60", 11),
         ("--from 2.4 --to 4.0 --instances 3 --crash-at 2 --victim broker", 5),
-        ("--from 4.0 --to 4.3 --instances 1", 2),
+        ("--from 4.0 --to 4.4 --instances 1", 2),
     ],
 )
 def test_the_steps_fit_into_a_terminal_of_80_columns(way: str, rows: int) -> None:
@@ -125,18 +125,18 @@ def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed()
 
 def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path: Path) -> None:
     file = tmp_path / "upgrade.svg"
-    upgrade = "--from 2.8 --to 4.3 --instances 3 --crash-at 2 --picture"
+    upgrade = "--from 2.8 --to 4.4 --instances 3 --crash-at 2 --picture"
     assert run(*upgrade.split(), str(file))[0] == 0
     texts = [text.text for text in ET.parse(file).iter("{http://www.w3.org/2000/svg}text")]
-    assert texts[0] == "Kafka Streams from 2.8 to 4.3: one rolling bounce"
-    for text in ("app1", "app2", "app3", "3 leader", "app1 crashes", "9", "11", "2.8", "4.3"):
+    assert texts[0] == "Kafka Streams from 2.8 to 4.4: one rolling bounce"
+    for text in ("app1", "app2", "app3", "3 leader", "app1 crashes", "9", "11", "2.8", "4.4"):
         assert text in texts
 
 
 def test_the_trace_has_every_thing_that_happened(tmp_path: Path) -> None:
     file = tmp_path / "trace.txt"
-    assert run("--from", "2.8", "--to", "4.3", "--instances", "2", "--trace", str(file))[0] == 0
-    assert "step 1: app1 comes back as 4.3" in file.read_text()
+    assert run("--from", "2.8", "--to", "4.4", "--instances", "2", "--trace", str(file))[0] == 0
+    assert "step 1: app1 comes back as 4.4" in file.read_text()
 
 
 def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch: pytest.MonkeyPatch) -> None:

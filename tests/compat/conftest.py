@@ -15,7 +15,7 @@ import pytest
 
 from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
 from tests.compat.java.jvm import Jvm, classpath_in
-from tests.compat.streams.program import Streams, streams_in
+from tests.compat.streams.program import NEWEST, Streams, streams_in
 
 KAFKA_POM = Path(__file__).parent.parent / "kafka" / "pom.xml"
 MODULE_SETTINGS = (
@@ -169,6 +169,6 @@ def streams(
     streams_classpath: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Streams]:
     """A JVM for the instances of a whole module that need not die."""
-    program = Streams(streams_classpath("4.3.1"), tmp_path_factory.mktemp("streams"), "shared")
+    program = Streams(streams_classpath(NEWEST), tmp_path_factory.mktemp("streams"), "shared")
     yield program
     program.end()

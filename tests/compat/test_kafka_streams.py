@@ -10,7 +10,7 @@ import pytest
 
 from tests.compat.java.history import until
 from tests.compat.streams.application import Application, repeats
-from tests.compat.streams.program import LEAVES, Instance, Streams
+from tests.compat.streams.program import LEAVES, NEWEST, Instance, Streams
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
@@ -27,7 +27,7 @@ def launch(
     """A function: a JVM of that name, which may crash, for instances of that release."""
     programs = []
 
-    def program(name: str, release: str = "4.3.1") -> Streams:
+    def program(name: str, release: str = NEWEST) -> Streams:
         programs.append(Streams(streams_classpath(release), tmp_path, name))
         return programs[-1]
 
@@ -146,7 +146,7 @@ class Roll:
             each.leave()
 
 
-def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(
+def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_4(
     bootstrap: str, streams: Streams, launch: Callable[..., Streams], tmp_path: Path
 ) -> None:
     application = Application(bootstrap, "words")
@@ -159,7 +159,7 @@ def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(
     assert [program.complaints() for program in (older, streams)] == [[], []]
 
 
-def test_one_rolling_bounce_and_probing_upgrade_an_application_from_2_8_to_4_3(
+def test_one_rolling_bounce_and_probing_upgrade_an_application_from_2_8_to_4_4(
     bootstrap: str, streams: Streams, launch: Callable[..., Streams], tmp_path: Path
 ) -> None:
     application = Application(bootstrap, "words")
@@ -170,5 +170,17 @@ def test_one_rolling_bounce_and_probing_upgrade_an_application_from_2_8_to_4_3(
         until(
             lambda: application.spoken() == {"one": 11, "two": 11}, "both speak the newest version"
         )
+    roll.end()
+    assert [program.complaints() for program in (older, streams)] == [[], []]
+
+
+def test_one_rolling_bounce_upgrades_an_application_from_4_3_to_4_4(
+    bootstrap: str, streams: Streams, launch: Callable[..., Streams], tmp_path: Path
+) -> None:
+    application = Application(bootstrap, "words")
+    roll, older = Roll(application, tmp_path), launch("older", "4.3.1")
+    with application.flow():
+        assert roll.to(older)[-1] == {"one": 11, "two": 11}
+        assert roll.to(streams) == [{"one": 11, "two": 11}] * 2
     roll.end()
     assert [program.complaints() for program in (older, streams)] == [[], []]

@@ -11,12 +11,15 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from apportion.broker import EmbeddedBroker
+from apportion.wire.absent_apis import ABSENT_APIS
+from apportion.wire.table import APIS
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
 
 
 COUNT = 300
+DESCRIBE_LOG_DIRS = next(key for key, name in ABSENT_APIS.items() if name == "DescribeLogDirs")
 
 pytestmark = [  # kafka-python's own doing
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -84,6 +87,22 @@ def test_kafka_python_reads(filled: "Served") -> None:
         )
         consumer.close()
     assert read == NUMBERS
+
+
+def test_kafka_python_takes_this_broker_for_4_2(served: "Served") -> None:
+    """Its one sign of 4.3 and newer is DescribeLogDirs 5, which is absent here."""
+    from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
+
+    from kafka import KafkaConsumer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        consumer = KafkaConsumer(bootstrap_servers=served.bootstrap)
+        taken = consumer.config["api_version"]
+        consumer.close()
+    advertised = {api.key: (api.versions[0], api.versions[-1]) for api in APIS.values()}
+    with_log_dirs = advertised | {DESCRIBE_LOG_DIRS: (1, 5)}
+    assert (taken, infer_broker_version_from_api_versions(with_log_dirs)) == ((4, 2), (4, 3))
 
 
 def test_aiokafka_reads(filled: "Served") -> None:

@@ -22,6 +22,8 @@ from bench.peers.rows import (
 from bench.peers.secured import TlsListener
 from bench.peers.steady import STEADY_ROWS
 
+from apportion.testing.kafka import kraft_properties
+
 ROW = PeerRow("work", "1/s", "higher", ("kafka", "kfake"), "what it is", "What is not alike.")
 
 
@@ -274,17 +276,10 @@ def test_jars_that_cannot_be_had_say_what_is_needed() -> None:
 
 def test_a_tls_listener_stands_beside_those_that_kafka_has(tmp_path: Path) -> None:
     listener = TlsListener("127.0.0.1:9", tmp_path / "broker.pem", "-----BEGIN CERTIFICATE-----")
-    before = {
-        "listeners": "PLAINTEXT://127.0.0.1:1",
-        "advertised.listeners": "PLAINTEXT://127.0.0.1:1",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT",
-        "node.id": "1",
-    }
-    assert listener.beside(before) == {
-        "listeners": "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:9",
-        "advertised.listeners": "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:9",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL",
-        "node.id": "1",
+    before = kraft_properties(1, 2, tmp_path)
+    assert listener.beside(before) == before | {
+        "listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2,SSL://127.0.0.1:9",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(tmp_path / "broker.pem"),
     }

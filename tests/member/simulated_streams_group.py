@@ -17,7 +17,7 @@ from apportion.member.membership import (
 from apportion.member.streams.assignor import StreamsSettings
 from apportion.member.streams.machine import StreamsMember, TaskOffsetSums
 from apportion.streams.metadata.model import RUNNING, TaskId
-from apportion.streams.metadata.releases import known_release
+from apportion.streams.metadata.releases import NEWEST_RELEASE, known_release
 from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
@@ -54,7 +54,7 @@ class SimulatedStreamsGroup(SimulatedGroup):
         self,
         name: str,
         *,
-        release: str = "4.3",
+        release: str = NEWEST_RELEASE,
         process: Any = None,
         instance_id: str | None = None,
         **settings: Any,

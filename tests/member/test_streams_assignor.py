@@ -23,7 +23,7 @@ from apportion.streams.metadata.model import (
     SubscriptionInfo,
     TaskId,
 )
-from apportion.streams.metadata.releases import known_release
+from apportion.streams.metadata.releases import NEWEST_RELEASE, known_release
 from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
@@ -34,7 +34,7 @@ RUNS = {TaskId(0, 1): RUNNING}
 TASK, PLACE = TaskId(0, 1), TopicPartition("lines", 1)
 
 
-def assignor(release: str = "4.3", **settings: Any) -> StreamsAssignor:
+def assignor(release: str = NEWEST_RELEASE, **settings: Any) -> StreamsAssignor:
     return StreamsAssignor(
         StreamsSettings(LINES, b"p" * 16, release=known_release(release), **settings)
     )

@@ -35,9 +35,9 @@ UPGRADES = (
     ("2.0", "2.3"),
     ("2.3", "3.9"),
     ("1.1", "4.0"),
-    ("2.4", "4.3"),
-    ("4.3", "future"),
-    ("future", "4.3"),
+    ("2.4", "4.4"),
+    ("4.4", "future"),
+    ("future", "4.4"),
     ("4.0", "2.3"),
     ("3.9", "1.1"),
     ("2.3", "1.1"),
@@ -120,7 +120,7 @@ def test_the_leader_is_bounced_when_it_shall_be(leader: int | str) -> None:
 
 @pytest.mark.parametrize("victim", ["instance", "leader", "broker"])
 def test_somebody_may_die_on_the_way(victim: str) -> None:
-    rehearsed = rehearse(Rehearsal(from_="2.4", to="4.3", instances=3, crash_at=2, victim=victim))
+    rehearsed = rehearse(Rehearsal(from_="2.4", to="4.4", instances=3, crash_at=2, victim=victim))
     assert rehearsed.held
     assert [bool(step.crashed) for step in rehearsed.steps] == [False, True, False]
 
@@ -161,7 +161,7 @@ def test_every_law_holds_under_faults_where_threads_die_one_by_one(seed: int, th
 
 
 def test_an_instance_is_bounced_with_all_its_threads() -> None:
-    rehearsed = rehearse(Rehearsal(from_="2.4", to="4.3", instances=2, threads=3))
+    rehearsed = rehearse(Rehearsal(from_="2.4", to="4.4", instances=2, threads=3))
     assert rehearsed.held
     assert [step.stopped for step in rehearsed.steps] == [6, 6]
     assert {change.instance for change in rehearsed.instance_changes} == {"app1", "app2"}
@@ -183,7 +183,7 @@ def test_a_leader_that_cannot_read_a_newcomer_takes_its_whole_process_with_it() 
 
 def running(instances: int, threads: int) -> StreamsCluster:
     """A cluster in which every thread is at rest, and some seconds have passed since."""
-    rehearsal = Rehearsal(from_="2.4", to="4.3", instances=instances, threads=threads)
+    rehearsal = Rehearsal(from_="2.4", to="4.4", instances=instances, threads=threads)
     applications: list[Instance[Any]] = [
         Instance(f"app{number}", rehearsal.upgrade.bounces[0]) for number in range(1, instances + 1)
     ]
@@ -223,7 +223,7 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
     instance = cluster.instances[0]
     first, second = instance.threads
     second.pause(5_000_000)
-    instance.close(RollingBounce(known_release("4.3")))
+    instance.close(RollingBounce(known_release("4.4")))
     for thread in instance.threads:
         cluster.start_later(thread, 1_000)
     run_until_down(cluster, first)

@@ -6,7 +6,7 @@ from apportion.errors import Unanswerable
 from apportion.rules import Rule, run_rule
 from apportion.streams.leader import LeaderSettings, assign_as_leader
 from apportion.streams.metadata.model import SubscriptionInfo, TaskId
-from apportion.streams.metadata.releases import RELEASES
+from apportion.streams.metadata.releases import NEWEST_RELEASE, RELEASES
 from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.task_assignment.client_metadata import ConsumerMetadata
 from apportion.streams.topology import Topology
@@ -21,6 +21,7 @@ WORDS = topology_of(
 )
 LINES = topology_of([{"sources": ["lines"]}])
 STATE = topology_of([{"sources": ["lines"], "changelogs": ["g-changelog"]}])
+NEWEST = RELEASES[NEWEST_RELEASE]
 
 
 def subscription(
@@ -73,7 +74,7 @@ def lead(
     settings: dict[str, Any] | None = None,
     **known: Any,
 ) -> Any:
-    defaults: dict[str, Any] = {"release": RELEASES["4.3"]}
+    defaults: dict[str, Any] = {"release": NEWEST}
     leader = LeaderSettings(member, topology, **(defaults | (settings or {})))
     return run_queries(
         assign_as_leader(leader, existing or {"lines": 4}, subscriptions, wall_ms), **known

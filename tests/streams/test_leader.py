@@ -23,7 +23,7 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
-from tests.streams.leader_runs import LINES, STATE, WORDS, lead, lines, subscription, tasks
+from tests.streams.leader_runs import LINES, NEWEST, STATE, WORDS, lead, lines, subscription, tasks
 
 
 def test_it_asks_for_its_topics_and_their_ends_and_nothing_that_it_does_not_need() -> None:
@@ -165,7 +165,10 @@ def test_two_processes_at_one_endpoint_are_one_place_for_queries() -> None:
 
 def test_topics_that_could_not_be_made_are_asked_for_again() -> None:
     asking = assign_as_leader(
-        LeaderSettings("a", WORDS, RELEASES["4.3"]), {"lines": 1}, {"a": subscription("a")}, 0
+        LeaderSettings("a", WORDS, NEWEST),
+        {"lines": 1},
+        {"a": subscription("a")},
+        0,
     )
     question = next(asking)
     assert asking.throw(Unanswerable("no broker")) == question
@@ -177,7 +180,10 @@ def test_topics_that_could_not_be_made_are_asked_for_again() -> None:
 
 def test_topics_that_may_not_be_made_are_told_to_everybody() -> None:
     asking = assign_as_leader(
-        LeaderSettings("a", WORDS, RELEASES["4.3"]), {"lines": 1}, {"a": subscription("a")}, 0
+        LeaderSettings("a", WORDS, NEWEST),
+        {"lines": 1},
+        {"a": subscription("a")},
+        0,
     )
     next(asking)
     with pytest.raises(StopIteration) as end:

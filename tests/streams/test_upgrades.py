@@ -24,9 +24,9 @@ def way(from_: str, to: str) -> tuple[list[str], str | None]:
         ("2.3", "2.4", ["2.4 with upgrade.from=2.3", "2.4"], None),
         ("1.0", "3.9", ["3.9 with upgrade.from=1.0", "3.9"], None),
         ("1.1", "4.0", ["3.9 with upgrade.from=1.1", "4.0"], "3.9"),
-        ("2.3", "4.3", ["3.9 with upgrade.from=2.3", "4.3"], "3.9"),
-        ("2.4", "4.3", ["4.3"], None),
-        ("4.3", "future", ["future"], None),
+        ("2.3", "4.4", ["3.9 with upgrade.from=2.3", "4.4"], "3.9"),
+        ("2.4", "4.4", ["4.4"], None),
+        ("4.4", "future", ["future"], None),
     ],
 )
 def test_upgrades_take_one_bounce_or_two(
@@ -38,7 +38,7 @@ def test_upgrades_take_one_bounce_or_two(
 @pytest.mark.parametrize(
     ("from_", "to", "bounces", "bridge"),
     [
-        ("4.3", "2.4", ["2.4"], None),
+        ("4.4", "2.4", ["2.4"], None),
         ("2.3", "2.0", ["2.0"], None),
         ("3.9", "2.3", ["3.9 with upgrade.from=2.3", "2.3"], None),
         ("4.0", "2.3", ["3.9 with upgrade.from=2.3", "2.3"], "3.9"),

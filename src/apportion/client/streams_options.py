@@ -13,8 +13,9 @@ from apportion.member.settings import (
     METADATA_MAX_AGE_MS,
     SESSION_TIMEOUT_MS,
 )
-from apportion.member.streams.assignor import NEWEST_RELEASE, TaskShare
+from apportion.member.streams.assignor import TaskShare
 from apportion.settings import Setting, ValueCheck, declared, fault_or_none
+from apportion.streams.metadata.releases import NEWEST_RELEASE
 from apportion.streams.settings import (
     ACCEPTABLE_RECOVERY_LAG,
     MAX_WARMUP_REPLICAS,
@@ -111,7 +112,7 @@ class StreamsOptions(StreamsMemberOptions, total=False):
         Setting(
             "The release of Kafka Streams whose metadata version this process speaks.",
             NEWEST_RELEASE,
-            check=ValueCheck(_is_text, 'name a release, such as "4.3"'),
+            check=ValueCheck(_is_text, f'name a release, such as "{NEWEST_RELEASE}"'),
         ),
     ]
     task_assignor: Annotated[str, TASK_ASSIGNOR]

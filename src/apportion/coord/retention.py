@@ -4,7 +4,7 @@ An offset expires `offsets.retention.minutes` after the group last needed it
 (`expirable_since_ms_or_none`), or after its commit if there is no group. One that was committed
 with a retention time expires then, unless the group needs it. Deadlines count monotonic time, ages
 wall time.
-Source: Kafka 4.3's OffsetExpirationCondition, and KIP-211.
+Source: Kafka's OffsetExpirationCondition, and KIP-211.
 """
 
 from collections.abc import Iterator

@@ -15,10 +15,12 @@ from tests.compat.java.jvm import Program, classpath_in
 HERE = Path(__file__).parent
 # release of Kafka Streams -> its jars, and where what it calls otherwise than others stands
 RELEASES = {
-    "4.3.1": ("pom.xml", "modern"),
+    "4.4.0": ("pom.xml", "modern"),
+    "4.3.1": ("pom-4.3.xml", "modern"),
     "3.9.1": ("pom-3.9.xml", "modern"),
     "2.8.2": ("pom-2.8.xml", "former"),
 }
+NEWEST = next(iter(RELEASES))
 TIMES = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",

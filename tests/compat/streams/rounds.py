@@ -42,7 +42,7 @@ from tests.compat.conftest import KAFKA_POM, MODULE_SETTINGS, Served
 from tests.compat.java.history import until
 from tests.compat.streams.application import Application
 from tests.compat.streams.ledger import Ledger
-from tests.compat.streams.program import Instance, Streams, streams_in
+from tests.compat.streams.program import NEWEST, Instance, Streams, streams_in
 from tests.compat.streams.replays import (
     Replay,
     clock,
@@ -340,7 +340,7 @@ def play_rounds(options: argparse.Namespace, directory: Path) -> Figures:
     """Play all rounds, each with a JVM of its own; return their figures."""
     classes = directory / "classes"
     classes.mkdir()
-    classpath = streams_in(classes, "4.3.1")
+    classpath = streams_in(classes, NEWEST)
     chance, figures = random.Random(options.seed), Figures()
     for number in range(options.rounds):
         round_directory = directory / str(number)

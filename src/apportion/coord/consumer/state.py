@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from apportion.coord.heartbeat_budget import Booking
     from apportion.machine import Computation
 
-# Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
+# Kafka 4.3 and later: a new group is at epoch 1 before its first member's subscription counts.
 FIRST_EPOCH = 1
 NO_METADATA = ConsumerGroupMemberMetadataValue(
     instance_id=None, rack_id=None, subscribed_topic_regex="", server_assignor=None

@@ -34,6 +34,7 @@ from apportion.streams.metadata.model import (
 )
 from apportion.streams.metadata.probing import MetadataVersions, next_subscription_version
 from apportion.streams.metadata.releases import (
+    NEWEST_RELEASE,
     Release,
     initial_metadata_version,
     is_eager,
@@ -50,7 +51,6 @@ from apportion.streams.topology import Topology
 from apportion.topics import TopicPartition
 
 NAME = "stream"
-NEWEST_RELEASE = "4.3"
 
 ENDS = {
     # VERSION_PROBING (2) is unused by now, so it is not here.

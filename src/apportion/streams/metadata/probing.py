@@ -198,7 +198,7 @@ def _after_common_version(
             received.supported, f"somebody understands no more than version {received.supported}"
         )
     # Some member still uses a lower version. That member steps up by itself, from this same
-    # assignment, so rejoining is not needed; Kafka 4.3.1 rejoins here, too.
+    # assignment, so rejoining is not needed; Kafka 4.4.0 rejoins here, too.
     if received.used < sent:
         return NextVersion(sent, f"somebody speaks version {received.used} yet")
     return NextVersion(sent)

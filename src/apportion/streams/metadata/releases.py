@@ -1,7 +1,7 @@
 """The releases of Kafka Streams: metadata versions, values of `upgrade.from`, rebalance protocols.
 
 Read off the jars of each release by javap (`SubscriptionInfo`, `StreamsConfig`,
-`AssignorConfiguration`); see docs/streams.md.
+`AssignorConfiguration`); see docs/streams.md. tests/compat/test_streams_releases.py asks some jars.
 """
 
 from enum import Enum
@@ -59,12 +59,18 @@ COOPERATIVE = (
     "3.8",
     "3.9",
 )
-WITHOUT_EAGER = ("4.0", "4.1", "4.2", "4.3")
+WITHOUT_EAGER = ("4.0", "4.1", "4.2", "4.3", "4.4")
+"""A new release is a name here, once its jar is found to say the same
+(tests/compat/test_streams_releases.py).
+"""
+NEWEST_RELEASE = WITHOUT_EAGER[-1]
 SHARES_VERSIONS = (*COOPERATIVE, *WITHOUT_EAGER)
 KNOWS_EVERY_RELEASE = SHARES_VERSIONS[SHARES_VERSIONS.index("3.3") :]
 """Since 3.3, `upgrade.from` also names releases that negotiate in the same way.
 
-Such a value changes foreign-key joins and nothing of the rebalance.
+Such a value changes how records of foreign-key joins and of tables' repartition topics are
+written, and since 4.3 whether the offsets of state stores are also saved as before 4.3. It changes
+nothing of the rebalance.
 """
 
 NEWEST_VERSION = {
@@ -113,7 +119,7 @@ def _release(name: str) -> Release:
 
 
 RELEASES = {name: _release(name) for name in (*BEFORE_COOPERATION, *SHARES_VERSIONS)}
-"""The releases by name, oldest first. A new release is a row here."""
+"""The releases by name, oldest first."""
 
 SIMULATED_VERSION = LATEST + 1
 """A metadata version that no release speaks yet."""
