@@ -262,7 +262,7 @@ def _lag(
         }
         for partition, position in zip(read, positions, strict=True)
     ]
-    unread = (position and position.unread for position in positions)
+    unread = (each and each.log.unread(each.committed) for each in positions)
     return {"lag": _sum(unread) if rows else None, "partitions": rows}
 
 

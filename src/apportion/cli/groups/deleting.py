@@ -7,7 +7,7 @@ from contextlib import suppress
 from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
-from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
+from apportion.cli.groups.partitions import PartitionChoice, chosen
 from apportion.cli.groups.report import EMPTY_STATES, group_has_members, read_members
 from apportion.cli.lines import print_dry_run, print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
@@ -118,8 +118,7 @@ def _delete_offsets(
     """Delete the offsets; return their rows, and the failures. execute: else only look."""
     group = read_members(cluster, group_id, at)
     committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
-    require_in_group(group_id, committed, choice, at)
-    partitions = tuple(sorted(chosen(committed, choice)))
+    partitions = tuple(sorted(chosen(group_id, committed, choice, at)))
     if execute:
         codes = cluster.ask_coordinator(DeleteOffsetsQuery(group_id, partitions))
     else:

@@ -1,6 +1,6 @@
 """`apportion groups describe`, `members` and `offsets`: groups as tables."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from apportion.cli.asked import Asked, Report
@@ -8,15 +8,13 @@ from apportion.cli.cluster_reports import print_report
 from apportion.cli.cluster_settings import print_settings
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.altering import read_group_settings
-from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
+from apportion.cli.groups.partitions import PartitionChoice
 from apportion.cli.groups.report import (
     OUT_OF_RANGE,
     REBALANCING_STATES,
-    out_of_range,
     out_of_range_note,
     read_group,
     read_members,
-    totals,
     without_owner,
 )
 from apportion.cli.groups.views import GroupForm, GroupView, Sort
@@ -113,9 +111,9 @@ def show_offsets(asked: Asked, group_id: str, choice: PartitionChoice, sort: Sor
     """Print the offsets, the lag and the owners of a group; return the exit code."""
 
     def read(cluster: Cluster) -> Report:
-        group = read_group(cluster, group_id, asked.at)
-        rows = sorted(chosen_rows(group, choice, asked.at), key=SORTS[sort])
-        return group | {**totals(rows), "offsets": rows}
+        group = read_group(cluster, group_id, asked.at, choice)
+        group["offsets"].sort(key=SORTS[sort])
+        return group
 
     return print_report(asked, read, lambda group: _advise(_print_offsets(group, idle=False)))
 
@@ -184,19 +182,19 @@ def title(group: Report, is_verbose: bool = False) -> str:
         *([f"assignor {group['assignor']}"] if "assignor" in group else []),
         *([f"of the sink {' and '.join(group['sinks'])}"] if group.get("sinks") else []),
         f"{count} member{'' if count == 1 else 's'}",
-        *lag_words(group.get("offsets", ())),
+        *lag_words(group),
         *owner_words(group),
     ]
     return f"{group['group']}: {', '.join(parts)}"
 
 
-def lag_words(rows: Iterable[Report]) -> list[str]:
-    """Return the total lag of these rows in words, and how many have none; [] without rows."""
-    every = list(rows)
+def lag_words(group: Report) -> list[str]:
+    """Return the group's total lag in words, and how many partitions have none; [] without any."""
+    every = group.get("offsets", ())
     known = [row["lag"] for row in every if row["lag"] is not None]
     counts = {
         "without a committed offset": sum(row["committed"] is None for row in every),
-        "with an offset out of range": out_of_range(every),
+        "with an offset out of range": group.get("out_of_range", 0),
     }
     return [
         *([f"total lag {sum(known)}"] if known else []),
@@ -252,7 +250,7 @@ def _print_offsets(group: Report, idle: bool = True) -> bool:
     if idle:
         without = (member for member in members if not any(member["owns"].values()))
         cells += [[None] * 5 + [*_owner_cells(member), ""] for member in without]
-    columns = OFFSET_COLUMNS if out_of_range(rows) else OFFSET_COLUMNS[:-1]
+    columns = OFFSET_COLUMNS if group["out_of_range"] else OFFSET_COLUMNS[:-1]
     return print_table(columns, [row[: len(columns)] for row in cells])
 
 
