@@ -108,7 +108,7 @@ class FencePolicy:
             return admit_range(partition, bounds, fence, follows=follows)
         except LostOffsets as lost:
             # Asked only when something is wrong: a normal batch needs no broker in the driver.
-            committed, log_start = fetch_group_progress(partition, reading)
+            committed, log_start = fetch_group_progress(reading.group, partition, reading)
             rewind_offset = log_start if lost.fence is None else lost.fence
             if self._may_rewind and rewind_offset is not None:
                 if lost.fence is None and rewind_offset >= bounds[0]:
@@ -121,7 +121,7 @@ class FencePolicy:
                     return Rewind(rewind_offset)
             if self._fail_on_data_loss:
                 raise explain_lost_offsets(
-                    lost, reading, self._sink, committed=committed, log_start=log_start
+                    lost, reading.group, self._sink, committed=committed, log_start=log_start
                 ) from None
             return admit_range(partition, bounds, fence, fail_on_data_loss=False)
 
