@@ -40,7 +40,7 @@ BEFORE, AFTER = OutOfRange.BEFORE_START, OutOfRange.AFTER_END
         (None, LogBounds(0, 10), None, None, None),
     ],
 )
-def test_an_offset_in_its_log_has_a_lag_and_without_one_an_empty_log_has_nothing_unread(
+def test_an_offset_in_its_log_has_a_lag_and_an_empty_log_has_nothing_unread(
     committed: int | None,
     log: LogBounds,
     out_of_range: OutOfRange | None,
