@@ -51,7 +51,7 @@ def opened(path: str, schema: pa.Schema = ROWS) -> TableAttempt:
     while True:
         try:
             attempt = TableAttempt.on(path, None, schema)
-            if missing := attempt.missing_columns(schema):
+            if missing := attempt.fit(schema).missing:
                 attempt.add_columns(missing)
             return attempt
         except CommitConflict:

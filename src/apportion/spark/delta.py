@@ -275,10 +275,10 @@ class Writer:
         # Before the admission, which may discard files: those that a commit with an unknown outcome
         # has added belong to the table.
         uncommitted.forget_committed(attempt)
-        missing = attempt.missing_columns(schema)
-        uncommitted.check_against(attempt.constraints(schema.names))
-        if missing:  # last, since a query that is refused changes nothing
-            attempt.add_columns(missing)
+        fit = attempt.fit(schema)
+        uncommitted.check_against(fit.constraints)
+        if fit.missing:  # last, since a query that is refused changes nothing
+            attempt.add_columns(fit.missing)
         try:
             admission = self._policy().admit(sources, attempt)
             files = (
