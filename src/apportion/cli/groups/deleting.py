@@ -43,20 +43,20 @@ def delete_groups(asked: Asked, names: Iterable[str], *, execute: bool) -> int:
                 failures.append(refused)
         return ReportedChange(deleted, failures)
 
-    return print_change(asked, change, _show_groups)
+    return print_change(asked, change, lambda rows: _show_groups(rows, execute=execute))
 
 
-def _show_groups(deleted: list[Report]) -> None:
+def _show_groups(deleted: list[Report], *, execute: bool) -> None:
     for row in deleted:
         name = readable(row["group"])
-        if row["deleted"]:
+        if execute:
             print_sentence(row_console(), f"{name} is deleted.")
             continue
         topics = grouped((each["topic"], each["partition"]) for each in row["offsets"])
         offsets = ", ".join(f"{topic} {ranges(numbers)}" for topic, numbers in topics.items())
         held = f"its offsets in {readable(offsets)}" if offsets else "no offsets"
         print_sentence(row_console(), f"{name} would be deleted, with {held}.")
-    if any(not row["deleted"] for row in deleted):
+    if not execute:
         print_dry_run("delete them")
 
 
@@ -108,7 +108,7 @@ def delete_offsets(asked: Asked, group_id: str, choice: PartitionChoice, *, exec
     return print_change(
         asked,
         lambda cluster: _delete_offsets(cluster, group_id, choice, asked.at, execute=execute),
-        lambda report: _show_offsets(report, group_id),
+        lambda rows: _show_offsets(rows, group_id, execute=execute),
     )
 
 
@@ -155,8 +155,8 @@ def _refusal(group_id: str, code: Code, partitions: tuple[TopicPartition, ...], 
     return Refused(code, f"OffsetDelete of topic {topic!r}, partition {numbers}: {why}")
 
 
-def _show_offsets(deleted: list[Report], group_id: str) -> None:
-    if any(not row["deleted"] for row in deleted):
+def _show_offsets(deleted: list[Report], group_id: str, *, execute: bool) -> None:
+    if not execute:
         names = [column.heading.lower() for column in COLUMNS]
         print_table(COLUMNS, [[row[name] for name in names] for row in deleted])
         print_dry_run("delete these offsets")
