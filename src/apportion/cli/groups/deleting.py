@@ -20,11 +20,11 @@ from apportion.member.permissions import denial_or_none
 from apportion.readable import readable
 from apportion.topics import TopicPartition, grouped, ranges
 
-COLUMNS = (
-    Column("TOPIC", Kind.NAME),
-    Column("PARTITION", Kind.NUMBER),
-    Column("COMMITTED", Kind.NUMBER),
-)
+COLUMNS = {
+    "topic": Column("TOPIC", Kind.NAME),
+    "partition": Column("PARTITION", Kind.NUMBER),
+    "committed": Column("COMMITTED", Kind.NUMBER),
+}
 
 
 def delete_groups(asked: Asked, names: Iterable[str], *, execute: bool) -> int:
@@ -157,8 +157,7 @@ def _refusal(group_id: str, code: Code, partitions: tuple[TopicPartition, ...], 
 
 def _show_offsets(deleted: list[Report], group_id: str, *, execute: bool) -> None:
     if not execute:
-        names = [column.heading.lower() for column in COLUMNS]
-        print_table(COLUMNS, [[row[name] for name in names] for row in deleted])
+        print_table(COLUMNS, deleted)
         print_dry_run("delete these offsets")
         return
     for topic, numbers in grouped((row["topic"], row["partition"]) for row in deleted).items():

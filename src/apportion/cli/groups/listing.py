@@ -20,14 +20,14 @@ from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery, 
 from apportion.member.cluster_queries.offsets import AllOffsetsQuery
 from apportion.wire.messages.list_groups import ListedGroup
 
-COLUMNS = (
-    Column("GROUP", Kind.NAME),
-    Column("TYPE"),
-    Column("STATE"),
-    Column("MEMBERS", Kind.NUMBER),
-    Column("LAG", Kind.NUMBER),
-    OUT_OF_RANGE,
-)
+COLUMNS = {
+    "group": Column("GROUP", Kind.NAME),
+    "type": Column("TYPE"),
+    "state": Column("STATE"),
+    "members": Column("MEMBERS", Kind.NUMBER),
+    "lag": Column("LAG", Kind.NUMBER),
+    "out_of_range": OUT_OF_RANGE,
+}
 
 
 def list_groups(asked: Asked, states: Iterable[str], types: Iterable[str]) -> int:
@@ -44,8 +44,7 @@ def _show(groups: list[Report]) -> None:
     if not groups:
         print_sentence(row_console(), "There are no groups.")
         return
-    columns = COLUMNS if any(group["out_of_range"] for group in groups) else COLUMNS[:-1]
-    print_table(columns, [list(group.values())[: len(columns)] for group in groups])
+    print_table(COLUMNS, groups)
 
 
 def _rows(cluster: Cluster, groups: list[ListedGroup]) -> list[Report]:

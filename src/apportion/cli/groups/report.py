@@ -32,8 +32,8 @@ from apportion.wire.messages.list_groups import ListedGroup
 EMPTY_STATES = (GroupState.EMPTY, GroupState.DEAD)
 REBALANCING_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 """The states in which a classic group has no assignment."""
-OUT_OF_RANGE = Column("OUT-OF-RANGE", Kind.NUMBER)
-"""How many of a group's offsets are outside of their logs: a column where some group has any."""
+OUT_OF_RANGE = Column("OUT-OF-RANGE", Kind.NUMBER, is_rare=True)
+"""The number of a group's offsets that are outside of their logs."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 """The setting of a group by which its members' sessions end."""
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
