@@ -103,9 +103,9 @@ class FencePolicy:
         Raises LostOffsets where there can be no rewind and the loss must not be ignored.
         """
         bounds = reading.span.ranges[partition]
-        follows = reading.span.follows(partition) and not self._adopts_batch(reading)
+        required = reading.span.requires_fence(partition) and not self._adopts_batch(reading)
         try:
-            return admit_range(partition, bounds, fence, follows=follows)
+            return admit_range(partition, bounds, fence, requires_fence=required)
         except LostOffsets as lost:
             # Asked only when something is wrong: a normal batch needs no broker in the driver.
             committed, log_start = fetch_group_progress(reading.group, partition, reading)
