@@ -59,7 +59,7 @@ def read_group(
         {
             "topic": partition.topic,
             "partition": partition.partition,
-            **place(position),
+            **position_cells(position),
             "owner": owners.get(partition),
         }
         for partition, position in shown.items()
@@ -232,7 +232,7 @@ def without_owner(group: Report) -> list[Report]:
     return [row for row in group.get("offsets", ()) if row["owner"] is None]
 
 
-def place(position: GroupPosition | None) -> Report:
+def position_cells(position: GroupPosition | None) -> Report:
     """Return the part of a partition's row that says where the group is in its log, if known."""
     if position is None:
         return dict.fromkeys(("committed", "start", "end", "lag", "out_of_range"))
