@@ -198,8 +198,8 @@ def _remedies(lost: LostOffsets, log_start: int | None, before: str) -> str:
     if log_start is None:
         start = "where the log begins" if lost.fence is None else str(lost.fence)
         return (
-            f"If the records are still in the topic: {rewind}): it goes back to {start} and "
-            f"writes them once; {skip}"
+            f"{rewind[0].upper()}{rewind[1:]}): if the records are still in the topic, it goes "
+            f"back to {start} and writes them once; {skip}"
         )
     if log_start >= lost.start:
         return (
