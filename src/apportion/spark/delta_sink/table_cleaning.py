@@ -61,7 +61,7 @@ def clean(
         opened = DeltaTable(table, storage_options=dict(storage_options or {}))
     except TableNotFoundError:
         return []
-    # As Delta requires of whoever deletes files: other features may have other rules for them.
+    # Delta requires this before files are deleted: other features may have other rules for them.
     refuse_unmet_features(table, opened, fields_of(opened))
     unused = opened.vacuum(
         # A dry run, and then only files of this writer: the vacuum itself would delete other
