@@ -184,9 +184,10 @@ LANES = (
     Lane(
         "takeovers",
         1,
-        "long stories of Spark applications that are killed, frozen and cut off",
+        "long stories of Spark applications that are killed, frozen, cut off and short of disk",
         (
             "tests/spark/test_application_stories.py",
+            "tests/spark/test_full_disk.py",
             "tests/spark/test_outage.py",
             "tests/spark/test_takeover_stories.py",
         ),

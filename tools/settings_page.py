@@ -20,7 +20,7 @@ from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
 from apportion.server.metric_families import series_name
 from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
-from apportion.spark.delta_sink.writer_requirements import FEATURES
+from apportion.spark.delta_sink.table_features import FEATURES
 from apportion.spark.monitoring import query_metrics
 from apportion.spark.options.batch_read import BatchQueryOptions
 from apportion.spark.options.foreign import (

@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.cli.short_names import least_width, shortened_or_none
-from apportion.cli.tables import Column, Kind, Layout, lay_out
+from apportion.cli.tables import Column, Kind, Layout, lay_out, print_table
 
 COLUMNS = (
     Column("TOPIC", Kind.NAME),
@@ -90,3 +90,21 @@ def test_names_are_never_narrower_than_what_tells_them_apart() -> None:
     assert least_width(WORKERS) == 8
     assert least_width(["aaaaa1aaaaaaaa", "aaaaa2aaaaaaaa", "aaaaa1aaaaaaab"]) == 10
     assert least_width([]) == 0
+
+
+def test_cells_are_found_by_key_and_a_rare_column_is_shown_where_a_row_has_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    columns = {"lag": Column("LAG", Kind.NUMBER), "note": Column("NOTE", is_rare=True)}
+    rows: list[dict[str, object]] = [{"note": "", "other": 1, "lag": 5}, {"lag": None}]
+    assert print_table(columns, rows)
+    assert print_table(columns, [*rows, {"note": "gone", "lag": 7}])
+    assert capsys.readouterr().out.splitlines() == [
+        "LAG",
+        "  5",
+        "  -",
+        "LAG  NOTE",
+        "  5  -",
+        "  -  -",
+        "  7  gone",
+    ]

@@ -19,26 +19,36 @@ from apportion.topics import Topic, TopicPartition, partitions_of
 from apportion.wire.batch import encode_batch
 from tests.client import changes
 
+BEFORE, AFTER = OutOfRange.BEFORE_START, OutOfRange.AFTER_END
+
 
 @pytest.mark.parametrize(
-    ("position", "lag", "unread"),
+    ("committed", "log", "out_of_range", "lag", "unread"),
     [
-        (GroupPosition(3, LogBounds(0, 10)), 7, 7),
-        (GroupPosition(10, LogBounds(0, 10)), 0, 0),
+        (3, LogBounds(0, 10), None, 7, 7),
+        (10, LogBounds(0, 10), None, 0, 0),
         # Of a reader of uncommitted records, beyond the last stable offset.
-        (GroupPosition(12, LogBounds(0, 10)), 0, 0),
-        (GroupPosition(12, LogBounds(0, 10), "", OutOfRange.AFTER_END), None, None),
-        (GroupPosition(2, LogBounds(10, 10), "", OutOfRange.BEFORE_START), None, None),
-        (GroupPosition(50, LogBounds(0, 0), "", OutOfRange.AFTER_END), None, None),
-        (GroupPosition(None, LogBounds(0, 0)), None, 0),
-        (GroupPosition(None, LogBounds(10, 10)), None, 0),
-        (GroupPosition(None, LogBounds(0, 10)), None, None),
+        (12, LogBounds(0, 10, high_watermark=12), None, 0, 0),
+        (13, LogBounds(0, 10, high_watermark=12), AFTER, None, None),
+        (12, LogBounds(0, 10), AFTER, None, None),
+        # From another broker, which does not know of the last records yet.
+        (10, LogBounds(0, 10, high_watermark=9), None, 0, 0),
+        (2, LogBounds(10, 10), BEFORE, None, None),
+        (50, LogBounds(0, 0), AFTER, None, None),
+        (None, LogBounds(0, 0), None, None, 0),
+        (None, LogBounds(10, 10), None, None, 0),
+        (None, LogBounds(0, 10), None, None, None),
     ],
 )
-def test_a_committed_offset_in_its_log_has_a_lag_and_an_empty_log_has_nothing_unread(
-    position: GroupPosition, lag: int | None, unread: int | None
+def test_an_offset_in_its_log_has_a_lag_and_an_empty_log_has_nothing_unread(
+    committed: int | None,
+    log: LogBounds,
+    out_of_range: OutOfRange | None,
+    lag: int | None,
+    unread: int | None,
 ) -> None:
-    assert (position.lag, position.unread) == (lag, unread)
+    found = log.out_of_range(committed), log.lag(committed), log.unread(committed)
+    assert found == (out_of_range, lag, unread)
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +107,8 @@ def test_an_offset_outside_of_its_log_is_out_of_range_and_has_no_lag(cluster: Cl
     changes.commit(cluster, "lost", {low: 2, high: 50})
     changes.delete_records(cluster, low, 7)
     assert all_group_positions(cluster, "lost") == {
-        low.topic_partition: GroupPosition(2, LogBounds(7, 10), "", OutOfRange.BEFORE_START),
-        high.topic_partition: GroupPosition(50, LogBounds(0, 10), "", OutOfRange.AFTER_END),
+        low.topic_partition: GroupPosition(2, LogBounds(7, 10, high_watermark=10)),
+        high.topic_partition: GroupPosition(50, LogBounds(0, 10, high_watermark=10)),
     }
 
 
@@ -111,5 +121,5 @@ def test_an_offset_that_moves_on_between_two_looks_is_not_out_of_range(cluster: 
     before, after = {name: OffsetAndMetadata(2)}, {name: OffsetAndMetadata(8)}
     logs = read_logs(cluster, [name])
     assert positions_in(cluster, logs, before, lambda: after) == {
-        name: GroupPosition(8, LogBounds(7, 10))
+        name: GroupPosition(8, LogBounds(7, 10, high_watermark=10))
     }

@@ -53,19 +53,33 @@ def test_the_index_of_decisions_lists_every_decision_by_its_title() -> None:
     assert {name: title for title, name in listed} == titles
 
 
-def test_every_module_that_a_page_names_is_there() -> None:
-    """Decisions and the changelog speak of their time; every other page speaks of the code as it
-    is.
+def named_on_living_pages(pattern: str) -> list[tuple[str, str]]:
+    """The names on pages that speak of the code as it is, each with its page. Decisions and the
+    changelog speak of their time.
     """
-    roots = (ROOT, ROOT / "src" / "apportion", ROOT / "tests", ROOT / "tests" / "kafka")
-    named = re.compile(r"`([a-z_]+/[a-z_/0-9]+\.py)\b")
-    living = [
-        page for page in pages() if not {"decisions", "changelog.d", "rooms.md"} & set(page.parts)
+    past = {"decisions", "changelog.d", "rooms.md"}
+    return [
+        (page.name, name)
+        for page in pages()
+        if not past & set(page.parts)
+        for name in re.findall(pattern, page.read_text())
     ]
-    faults = [(page.name, name) for page in living for name in named.findall(page.read_text())]
+
+
+def test_every_module_and_every_script_that_a_page_names_is_there() -> None:
+    roots = (ROOT, ROOT / "src" / "apportion", ROOT / "tests", ROOT / "tests" / "kafka")
+    named = named_on_living_pages(r"`([a-z_]+/[a-z_/0-9-]+\.(?:py|txt))\b")
     assert [
-        fault for fault in faults if not any((root / fault[1]).exists() for root in roots)
+        (page, name) for page, name in named if not any((root / name).exists() for root in roots)
     ] == []
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    code = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    tests = {*re.findall(r"^def (test_\w+)\(", code, re.MULTILINE)}
+    named = named_on_living_pages(r"`(test_\w+)`")
+    assert len(named) > 100
+    assert [(page, name) for page, name in named if name not in tests] == []
 
 
 def test_every_commit_that_contributors_shall_read_has_that_subject() -> None:

@@ -223,7 +223,7 @@ def test_topics_are_described_grown_and_deleted(kafka: RealKafka, name: str) -> 
         {"name": "segment.bytes", "before": "1073741824", "new": "2097152"},
         {"name": "retention.ms", "before": "5000", "new": "-1"},
     ]
-    altered = {"topic": name, "altered": False, "configs": changes}
+    altered = {"topic": name, "altered": False, "exists": True, "configs": changes}
     assert as_json(kafka, *command, "--dry-run") == altered
     assert as_json(kafka, "topics", "describe", name)["config"] == {"retention.ms": "5000"}
     assert as_json(kafka, *command) == altered | {"altered": True}

@@ -72,6 +72,7 @@ class Application:
             "gates": str(self.gates),
             **options,
         }
+        enter = given.pop("enter", ())  # a command that runs the one after it
         command = [sys.executable, "-m", "tests.spark.application"]
         if given.pop("submit", False):
             script = pipeline.path / f"{name}.py"
@@ -91,7 +92,7 @@ class Application:
         self._expected_end = False
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, *words],
+                [*enter, *command, *words],
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -172,9 +173,9 @@ class Application:
         self.process.terminate()
         assert self.process.wait(60) == 0, self.tail()
 
-    def wait_for_end(self, seconds: int = PATIENCE_S) -> None:
+    def wait_for_end(self, seconds: int = PATIENCE_S, *, code: int = 0) -> None:
         self._expected_end = True
-        assert self.process.wait(seconds) == 0, self.tail()
+        assert self.process.wait(seconds) == code, self.tail()
 
 
 class Pipeline:

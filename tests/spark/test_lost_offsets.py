@@ -119,10 +119,12 @@ def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(qu
             EMPTY_SPAN._replace(id="a", ranges={partition: bounds}, sinks=both),
         )
         if bounds[0]:
-            with pytest.raises(
-                LostOffsets, match="holds: a consumer, a query that does not belong there"
-            ) as caught:
+            with pytest.raises(LostOffsets) as caught:
                 query.write()
+            assert (
+                f"Group {query.group} has read them for {query.path}, so an older copy of this "
+                "table took its place, or this writer was not called for a batch"
+            ) in str(caught.value)
             assert "/lake/second" not in str(caught.value)
         else:
             query.write()

@@ -161,7 +161,7 @@ def test_the_reports_say_what_the_group_says(
         assert (told.group_id, told.member.max_poll_interval_ms) == (group, 300_000)
         assert told.positions.keys() == {TopicPartition(topic, each) for each in its["owns"][topic]}
         assert {
-            each: (position.next, position.log.end, position.lag)
+            each: (position.next, position.log.end, position.log.lag(position.next))
             for each, position in told.positions.items()
         } == {
             each: (rows[each]["committed"], rows[each]["end"], rows[each]["lag"])

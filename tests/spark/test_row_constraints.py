@@ -10,8 +10,8 @@ from apportion.member.batch.span import sorted_span
 from apportion.spark.delta import Writer
 from apportion.spark.delta_sink.columns import table_schema
 from apportion.spark.delta_sink.files import OffsetWindow, PartFileWriter
+from apportion.spark.delta_sink.row_constraints import Constraint
 from apportion.spark.delta_sink.uncommitted_files import UncommittedFiles
-from apportion.spark.delta_sink.writer_requirements import Constraint
 from apportion.spark.errors import NotWritable
 from apportion.spark.queries.introspection import SourceReading
 from tests.spark.delta_tables import commit, field, legacy, metadata

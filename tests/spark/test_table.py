@@ -1,6 +1,7 @@
 """The Delta half of the exactly-once writer, without Spark: files, fences, columns, races."""
 
 import os
+import resource
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +52,7 @@ def opened(path: str, schema: pa.Schema = ROWS) -> TableAttempt:
     while True:
         try:
             attempt = TableAttempt.on(path, None, schema)
-            if missing := attempt.missing_columns(schema):
+            if missing := attempt.fit(schema).missing:
                 attempt.add_columns(missing)
             return attempt
         except CommitConflict:
@@ -170,6 +171,20 @@ def test_writers_of_different_partitions_do_not_beat_each_other(path: str) -> No
     one.commit(part(path, 0, 0, 2), {"g/t/0": 2}, ROWS)
     other.commit(part(path, 1, 0, 2), {"g/t/1": 2}, ROWS)
     assert stored(path) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_a_task_whose_second_file_the_disk_refuses_leaves_none(path: str) -> None:
+    opened(path)
+    large = rows(1, 0, 1).set_column(3, "city", pa.array([os.urandom(20_000).hex()]))
+    windows = {("t", partition): OffsetWindow(0, 0, 1) for partition in (0, 1)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            written(path, windows, rows(0, 0, 1), large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [file.name for file in Path(path).iterdir()] == ["_delta_log"]
 
 
 def test_a_file_that_straddles_the_fence_is_written_again_above_it(path: str) -> None:

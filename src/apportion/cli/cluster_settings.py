@@ -26,12 +26,16 @@ OLD_BROKERS = (
     "this cluster has no settings of single groups, as Apache Kafka has since 4.0: those of its "
     "brokers, such as group.consumer.session.timeout.ms, hold for every group"
 )
-CHANGE_COLUMNS = (
-    Column("SETTING"),
-    Column("BEFORE", Kind.LIST),
-    Column("NEW", Kind.LIST),
-)
-SETTING_COLUMNS = (Column("SETTING"), Column("VALUE", Kind.LIST), Column("FROM"))
+CHANGE_COLUMNS = {
+    "name": Column("SETTING"),
+    "before": Column("BEFORE", Kind.LIST),
+    "new": Column("NEW", Kind.LIST),
+}
+SETTING_COLUMNS = {
+    "name": Column("SETTING"),
+    "value": Column("VALUE", Kind.LIST),
+    "source": Column("FROM"),
+}
 
 
 def parse_config(pairs: Iterable[str]) -> dict[str, str]:
@@ -125,9 +129,9 @@ def setting_rows(settings: Mapping[str, DescribedSetting]) -> list[Report]:
 
 def print_changes(rows: Iterable[Report]) -> None:
     """Print a row for each changed setting."""
-    print_table(CHANGE_COLUMNS, [[*row.values()] for row in rows])
+    print_table(CHANGE_COLUMNS, rows)
 
 
 def print_settings(rows: Iterable[Report]) -> None:
     """Print a row for each setting."""
-    print_table(SETTING_COLUMNS, [[*row.values()] for row in rows])
+    print_table(SETTING_COLUMNS, rows)

@@ -12,7 +12,7 @@ from apportion.cli.asked import Asked
 from apportion.cli.cluster_reports import print_report
 from apportion.cli.failures import NoStreamsGroup, NoSuchGroup
 from apportion.cli.groups.names import group_names as completions
-from apportion.cli.groups.report import place
+from apportion.cli.groups.report import position_cells
 from apportion.cli.streams_picture import STANDBY_KEYS, show
 from apportion.cli.typed_cluster import TypedCluster
 from apportion.client.cluster import Cluster
@@ -258,11 +258,11 @@ def _lag(
         {
             "topic": partition.topic,
             "partition": partition.partition,
-            **place(position),
+            **position_cells(position),
         }
         for partition, position in zip(read, positions, strict=True)
     ]
-    unread = (position and position.unread for position in positions)
+    unread = (each and each.log.unread(each.committed) for each in positions)
     return {"lag": _sum(unread) if rows else None, "partitions": rows}
 
 

@@ -7,7 +7,7 @@ table can do without are left out, the last one first.
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -33,11 +33,15 @@ class Kind(Enum):
 
 
 class Column(NamedTuple):
-    """A column. is_optional: it may be left out where the terminal is too narrow."""
+    """A column. is_optional: it may be left out where the terminal is too narrow.
+
+    is_rare: it is left out where no row has anything in it.
+    """
 
     heading: str
     kind: Kind = Kind.TEXT
     is_optional: bool = False
+    is_rare: bool = False
 
 
 class Layout(NamedTuple):
@@ -50,10 +54,22 @@ class Layout(NamedTuple):
 Row = Sequence[object]
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Row]) -> bool:
-    """Print the table to stdout; return whether it shows everything, and every name whole."""
-    console = row_console()
-    layout = lay_out(columns, list(rows), console.width if sys.stdout.isatty() else None)
+def print_table(columns: Mapping[str, Column], rows: Iterable[Mapping[str, object]]) -> bool:
+    """Print the table to stdout; return whether it shows everything, and every name whole.
+
+    columns: by the key of the rows whose values they show.
+    """
+    console, every = row_console(), list(rows)
+    shown = {
+        key: column
+        for key, column in columns.items()
+        if not column.is_rare or any(row.get(key) for row in every)
+    }
+    layout = lay_out(
+        [*shown.values()],
+        [[row.get(key) for key in shown] for row in every],
+        console.width if sys.stdout.isatty() else None,
+    )
     for number, line in enumerate(layout.lines):
         console.print(Text(line, style="" if number else "bold"), soft_wrap=True)
     return layout.is_whole

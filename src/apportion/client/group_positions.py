@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from apportion.client.cluster import Cluster
-from apportion.log_bounds import LogBounds, OutOfRange
+from apportion.log_bounds import LogBounds
 from apportion.member.cluster_queries.offsets import (
     AllOffsetsQuery,
     OffsetAndMetadata,
@@ -20,32 +20,12 @@ CommittedOffsets = Mapping[TopicPartition, OffsetAndMetadata]
 class GroupPosition(NamedTuple):
     """A partition's committed offset in a group, if it has one, and the partition's log.
 
-    metadata: of the committed offset. out_of_range: where the offset lies if it is not in the log.
+    metadata: of the committed offset.
     """
 
     committed: int | None
     log: LogBounds
     metadata: str = ""
-    out_of_range: OutOfRange | None = None
-
-    @property
-    def lag(self) -> int | None:
-        """The number of offsets ahead of the committed one; None without one, and out of range.
-
-        As in Kafka's kafka-consumer-groups.sh, which shows "-" without one.
-        """
-        if self.committed is None or self.out_of_range is not None:
-            return None
-        # Who reads uncommitted records, too, commits beyond the last stable offset.
-        return max(0, self.log.end - self.committed)
-
-    @property
-    def unread(self) -> int | None:
-        """The number of offsets ahead of the group; None where `auto.offset.reset` decides that.
-
-        For sums of lags: without a committed offset, too, an empty log adds 0 to them.
-        """
-        return 0 if self.committed is None and self.log.start == self.log.end else self.lag
 
 
 class Logs(NamedTuple):
@@ -111,27 +91,25 @@ def positions_in(
 
     fetch: reads the committed offsets once more.
     """
-    found = {
-        each: _position(log, committed.get(each, NO_OFFSET)) for each, log in logs.bounds.items()
-    }
-    suspected = [each for each, position in found.items() if position.out_of_range is not None]
+    found = {each: _position(log, committed, each) for each, log in logs.bounds.items()}
+    suspected = [each for each, (offset, log, _) in found.items() if log.out_of_range(offset)]
     if not suspected:
         return found
     # Between the two looks Kafka Streams may have committed, and deleted the records below.
     again = fetch()
-    # And who reads uncommitted records, too, commits up to the high watermark.
+    # And a reader of uncommitted records commits up to the high watermark.
     ends = cluster.high_watermarks([logs.partitions[each] for each in suspected])
     for each in suspected:
-        log, offset = logs.bounds[each], again.get(each, NO_OFFSET)
-        whole = LogBounds(log.start, max(log.end, ends[logs.partitions[each]]))
-        found[each] = _position(whole, offset)._replace(log=log)
+        log = logs.bounds[each]._replace(high_watermark=ends[logs.partitions[each]])
+        found[each] = _position(log, again, each)
     return found
 
 
-def _position(log: LogBounds, committed: OffsetAndMetadata) -> GroupPosition:
-    offset, metadata = committed
-    out_of_range = None if offset is None else log.out_of_range(offset)
-    return GroupPosition(offset, log, metadata, out_of_range)
+def _position(
+    log: LogBounds, committed: CommittedOffsets, partition: TopicPartition
+) -> GroupPosition:
+    offset, metadata = committed.get(partition, NO_OFFSET)
+    return GroupPosition(offset, log, metadata)
 
 
 def _existing(

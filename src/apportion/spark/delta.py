@@ -24,7 +24,6 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from apportion.member.batch.span import EMPTY_SPAN
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.spark.delta_sink.batch_admission import (
     AskedRewinds,
@@ -167,10 +166,9 @@ class Writer:
         attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
         lost = missing_records_or_none(attempt, options.group, stored, self.sink)
         if lost is not None:
-            reading = SourceReading(options.group, EMPTY_SPAN, options.bootstrap, options.security)
-            committed, log_start = fetch_group_progress(lost.partition, reading)
+            committed, log_start = fetch_group_progress(options.group, lost.partition, options)
             raise explain_lost_offsets(
-                lost, reading, self.sink, committed=committed, log_start=log_start
+                lost, options.group, self.sink, committed=committed, log_start=log_start
             )
 
     @WRITER_WORK.running()
@@ -277,10 +275,10 @@ class Writer:
         # Before the admission, which may discard files: those that a commit with an unknown outcome
         # has added belong to the table.
         uncommitted.forget_committed(attempt)
-        missing = attempt.missing_columns(schema)
-        uncommitted.check_against(attempt.constraints(schema.names))
-        if missing:  # last, since a query that is refused changes nothing
-            attempt.add_columns(missing)
+        fit = attempt.fit(schema)
+        uncommitted.check_against(fit.constraints)
+        if fit.missing:  # last, since a query that is refused changes nothing
+            attempt.add_columns(fit.missing)
         try:
             admission = self._policy().admit(sources, attempt)
             files = (

@@ -7,3 +7,7 @@ class PlainError(Exception):
 
 class NotWritable(PlainError, ValueError):
     """The Delta writer cannot write these rows, or not to this table; the text says what to do."""
+
+
+ELSEWHERE = "or write to another table"
+"""The last remedy that a NotWritable names where it is the table that cannot take the rows."""

@@ -51,7 +51,7 @@ def add_acls(asked: Asked, resources: TypedResources, entries: TypedEntries, dry
         return ReportedChange(rows, [*by_text.values()])
 
     def show(rows: list[Report]) -> None:
-        print_acls(rows, "note")
+        print_acls(rows)
         count = sum(row["added"] for row in rows)
         print_sentence(row_console(), DRY_ADD if dry_run else f"{counted(count)} added.")
 
@@ -97,10 +97,8 @@ def remove_acls(
             return
         count = sum(row["removed"] for row in rows)
         is_partial = 0 < count < len(rows)
-        note = "removed" if is_partial else ""
-        print_acls(
-            [row | {"removed": "removed" if row["removed"] else STILL_THERE} for row in rows], note
-        )
+        notes = {True: "removed", False: STILL_THERE} if is_partial else {}
+        print_acls(row | {"note": notes.get(row["removed"])} for row in rows)
         if execute:
             print_sentence(row_console(), f"{counted(count)} removed.")
         else:

@@ -11,15 +11,16 @@ from apportion.member.cluster_queries.acls import DescribeAclsQuery
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.security.acls import AclBinding, AclFilter, AclOperation
 
-COLUMNS = (
-    Column("RESOURCE"),
-    Column("NAME", Kind.NAME),
-    Column("PATTERN"),
-    Column("PRINCIPAL", Kind.NAME),
-    Column("HOST"),
-    Column("PERMISSION"),
-    Column("OPERATION"),
-)
+COLUMNS = {
+    "resource": Column("RESOURCE"),
+    "name": Column("NAME", Kind.NAME),
+    "pattern": Column("PATTERN"),
+    "principal": Column("PRINCIPAL", Kind.NAME),
+    "host": Column("HOST"),
+    "permission": Column("PERMISSION"),
+    "operation": Column("OPERATION"),
+    "note": Column("NOTE", is_rare=True),
+}
 NO_ACL = "No ACL matches."
 
 
@@ -49,18 +50,9 @@ def acl_report(acl: AclBinding) -> Report:
     }
 
 
-def print_acls(rows: Iterable[Report], note: str = "") -> None:
-    """Print a row for each ACL. note: a key of reports, shown as a last column if it is there."""
-    listed = list(rows)
-    has_note = any(row.get(note) for row in listed)
-    columns = (*COLUMNS, *([Column("NOTE")] if has_note else []))
-    print_table(
-        columns,
-        [
-            [*[*row.values()][: len(COLUMNS)], *([row.get(note)] if has_note else [])]
-            for row in listed
-        ],
-    )
+def print_acls(rows: Iterable[Report]) -> None:
+    """Print a row for each ACL, with its note if it has one."""
+    print_table(COLUMNS, rows)
 
 
 def counted(count: int) -> str:

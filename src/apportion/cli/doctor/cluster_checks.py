@@ -11,7 +11,7 @@ from apportion.cli.asked import Asked
 from apportion.cli.cluster_reports import next_step, with_cluster
 from apportion.cli.command_config import command_security
 from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
-from apportion.cli.doctor.path_checks import missing_records
+from apportion.cli.doctor.path_checks import explain_missing_records
 from apportion.cli.doctor.subjects import Subjects
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.report import read_group
@@ -33,10 +33,6 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 NO_KIP_848 = (
     'give every query of the group .option("kafka.group.protocol", "classic"), or use brokers '
     "with KIP-848: Apache Kafka from 4.0 on, or apportion serve"
-)
-START_OVER = (
-    "the table was removed, or another one or an older copy took its place: bring it back, or "
-    "start the query with delta.Writer(..., rewind=True), which writes what the topic still has"
 )
 OF_GROUPS = ("group", "KIP-848", "sink")
 """The checks that need the name of a group."""
@@ -186,8 +182,10 @@ def _sink(cluster: Cluster, group: str, topics: list[Topic], subjects: Subjects)
             "say",
             "give this query a group of its own (kafka.group.id), or the group's table",
         )
-    if lacking := missing_records(subjects, group, committed):
-        return failed("sink", f"the group belongs to {mine}, which lacks {lacking}", START_OVER)
+    if lacking := explain_missing_records(
+        subjects, group, committed, lambda each: cluster.list_offsets([each], EARLIEST)[each]
+    ):
+        return failed("sink", lacking, "")
     if claims := claimed_sinks(committed):
         return ok("sink", f"the group belongs to {sink_names(next(iter(claims.values())))}")
     unclaimed = unclaimed_offsets(committed)

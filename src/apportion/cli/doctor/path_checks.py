@@ -1,7 +1,7 @@
 """The checks of a query's paths: its checkpoint, and the Delta table that it writes to."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -117,12 +117,15 @@ def _table(location: str) -> Finding:
     return ok(check, found)
 
 
-def missing_records(
-    subjects: Subjects, group: str, committed: Mapping[TopicIdPartition, OffsetAndMetadata]
+def explain_missing_records(
+    subjects: Subjects,
+    group: str,
+    committed: Mapping[TopicIdPartition, OffsetAndMetadata],
+    fetch_log_start: Callable[[TopicIdPartition], int],
 ) -> str:
-    """Return what the group has committed for the table and the table does not have; "" if nothing.
+    """Return the writer's sentence on a table that lacks what its group has committed for it.
 
-    Also where the table cannot be looked at, as another check says.
+    "" if it lacks nothing, and where it cannot be opened, as another check says.
     """
     if subjects.table is None or subjects.sink is None:
         return ""
@@ -139,7 +142,17 @@ def missing_records(
     except (NotWritable, DeltaError, OSError):
         return ""
     lost = batch_admission.missing_records_or_none(attempt, group, committed, subjects.sink)
-    return f"the records of {lost.partition} in [{lost.fence or 0}, {lost.start})" if lost else ""
+    if lost is None:
+        return ""
+    return str(
+        ownership.explain_lost_offsets(
+            lost,
+            group,
+            subjects.sink,
+            committed=committed[lost.partition],
+            log_start=fetch_log_start(lost.partition),
+        )
+    )
 
 
 def _new(check: str, path: Path, then: str) -> Finding:

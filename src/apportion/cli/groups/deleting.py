@@ -7,7 +7,7 @@ from contextlib import suppress
 from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
-from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
+from apportion.cli.groups.partitions import PartitionChoice, chosen
 from apportion.cli.groups.report import EMPTY_STATES, group_has_members, read_members
 from apportion.cli.lines import print_dry_run, print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
@@ -20,11 +20,11 @@ from apportion.member.permissions import denial_or_none
 from apportion.readable import readable
 from apportion.topics import TopicPartition, grouped, ranges
 
-COLUMNS = (
-    Column("TOPIC", Kind.NAME),
-    Column("PARTITION", Kind.NUMBER),
-    Column("COMMITTED", Kind.NUMBER),
-)
+COLUMNS = {
+    "topic": Column("TOPIC", Kind.NAME),
+    "partition": Column("PARTITION", Kind.NUMBER),
+    "committed": Column("COMMITTED", Kind.NUMBER),
+}
 
 
 def delete_groups(asked: Asked, names: Iterable[str], *, execute: bool) -> int:
@@ -43,20 +43,20 @@ def delete_groups(asked: Asked, names: Iterable[str], *, execute: bool) -> int:
                 failures.append(refused)
         return ReportedChange(deleted, failures)
 
-    return print_change(asked, change, _show_groups)
+    return print_change(asked, change, lambda rows: _show_groups(rows, execute=execute))
 
 
-def _show_groups(deleted: list[Report]) -> None:
+def _show_groups(deleted: list[Report], *, execute: bool) -> None:
     for row in deleted:
         name = readable(row["group"])
-        if row["deleted"]:
+        if execute:
             print_sentence(row_console(), f"{name} is deleted.")
             continue
         topics = grouped((each["topic"], each["partition"]) for each in row["offsets"])
         offsets = ", ".join(f"{topic} {ranges(numbers)}" for topic, numbers in topics.items())
         held = f"its offsets in {readable(offsets)}" if offsets else "no offsets"
         print_sentence(row_console(), f"{name} would be deleted, with {held}.")
-    if any(not row["deleted"] for row in deleted):
+    if not execute:
         print_dry_run("delete them")
 
 
@@ -108,7 +108,7 @@ def delete_offsets(asked: Asked, group_id: str, choice: PartitionChoice, *, exec
     return print_change(
         asked,
         lambda cluster: _delete_offsets(cluster, group_id, choice, asked.at, execute=execute),
-        lambda report: _show_offsets(report, group_id),
+        lambda rows: _show_offsets(rows, group_id, execute=execute),
     )
 
 
@@ -118,8 +118,7 @@ def _delete_offsets(
     """Delete the offsets; return their rows, and the failures. execute: else only look."""
     group = read_members(cluster, group_id, at)
     committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
-    require_in_group(group_id, committed, choice, at)
-    partitions = tuple(sorted(chosen(committed, choice)))
+    partitions = tuple(sorted(chosen(group_id, committed, choice, at)))
     if execute:
         codes = cluster.ask_coordinator(DeleteOffsetsQuery(group_id, partitions))
     else:
@@ -156,10 +155,9 @@ def _refusal(group_id: str, code: Code, partitions: tuple[TopicPartition, ...], 
     return Refused(code, f"OffsetDelete of topic {topic!r}, partition {numbers}: {why}")
 
 
-def _show_offsets(deleted: list[Report], group_id: str) -> None:
-    if any(not row["deleted"] for row in deleted):
-        names = [column.heading.lower() for column in COLUMNS]
-        print_table(COLUMNS, [[row[name] for name in names] for row in deleted])
+def _show_offsets(deleted: list[Report], group_id: str, *, execute: bool) -> None:
+    if not execute:
+        print_table(COLUMNS, deleted)
         print_dry_run("delete these offsets")
         return
     for topic, numbers in grouped((row["topic"], row["partition"]) for row in deleted).items():

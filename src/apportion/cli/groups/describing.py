@@ -1,6 +1,6 @@
 """`apportion groups describe`, `members` and `offsets`: groups as tables."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from apportion.cli.asked import Asked, Report
@@ -8,15 +8,13 @@ from apportion.cli.cluster_reports import print_report
 from apportion.cli.cluster_settings import print_settings
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.altering import read_group_settings
-from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
+from apportion.cli.groups.partitions import PartitionChoice
 from apportion.cli.groups.report import (
     OUT_OF_RANGE,
     REBALANCING_STATES,
-    out_of_range,
     out_of_range_note,
     read_group,
     read_members,
-    totals,
     without_owner,
 )
 from apportion.cli.groups.views import GroupForm, GroupView, Sort
@@ -35,28 +33,28 @@ MOVING_STATES = (*REBALANCING_STATES, GroupState.ASSIGNING, GroupState.RECONCILI
 SHORTENED = (
     "Shortened to fit this terminal: --json and a pipe, as in `... | cat`, show all of each name."
 )
-OFFSET_COLUMNS = (
-    Column("TOPIC", Kind.NAME),
-    Column("PARTITION", Kind.NUMBER),
-    Column("COMMITTED", Kind.NUMBER),
-    Column("END", Kind.NUMBER),
-    Column("LAG", Kind.NUMBER),
-    Column("OWNER", Kind.NAME),
-    Column("CLIENT", Kind.NAME, is_optional=True),
-    Column("HOST", is_optional=True),
-    Column("NOTE", Kind.LIST),
-)
-STATE_COLUMNS = (
-    Column("GROUP", Kind.NAME),
-    Column("TYPE"),
-    Column("STATE"),
-    Column("EPOCH", Kind.NUMBER),
-    Column("ASSIGNOR"),
-    Column("MEMBERS", Kind.NUMBER),
-    Column("LAG", Kind.NUMBER),
-    OUT_OF_RANGE,
-)
-ASSIGNMENT_EPOCH = Column("ASSIGNMENT-EPOCH", Kind.NUMBER)
+OFFSET_COLUMNS = {
+    "topic": Column("TOPIC", Kind.NAME),
+    "partition": Column("PARTITION", Kind.NUMBER),
+    "committed": Column("COMMITTED", Kind.NUMBER),
+    "end": Column("END", Kind.NUMBER),
+    "lag": Column("LAG", Kind.NUMBER),
+    "owner": Column("OWNER", Kind.NAME),
+    "client": Column("CLIENT", Kind.NAME, is_optional=True),
+    "host": Column("HOST", is_optional=True),
+    "note": Column("NOTE", Kind.LIST, is_rare=True),
+}
+STATE_COLUMNS = {
+    "group": Column("GROUP", Kind.NAME),
+    "type": Column("TYPE"),
+    "state": Column("STATE"),
+    "epoch": Column("EPOCH", Kind.NUMBER),
+    "assignment_epoch": Column("ASSIGNMENT-EPOCH", Kind.NUMBER),
+    "assignor": Column("ASSIGNOR"),
+    "count": Column("MEMBERS", Kind.NUMBER),
+    "lag": Column("LAG", Kind.NUMBER),
+    "out_of_range": OUT_OF_RANGE,
+}
 
 
 class GroupChoice(NamedTuple):
@@ -113,9 +111,9 @@ def show_offsets(asked: Asked, group_id: str, choice: PartitionChoice, sort: Sor
     """Print the offsets, the lag and the owners of a group; return the exit code."""
 
     def read(cluster: Cluster) -> Report:
-        group = read_group(cluster, group_id, asked.at)
-        rows = sorted(chosen_rows(group, choice, asked.at), key=SORTS[sort])
-        return group | {**totals(rows), "offsets": rows}
+        group = read_group(cluster, group_id, asked.at, choice)
+        group["offsets"].sort(key=SORTS[sort])
+        return group
 
     return print_report(asked, read, lambda group: _advise(_print_offsets(group, idle=False)))
 
@@ -184,19 +182,19 @@ def title(group: Report, is_verbose: bool = False) -> str:
         *([f"assignor {group['assignor']}"] if "assignor" in group else []),
         *([f"of the sink {' and '.join(group['sinks'])}"] if group.get("sinks") else []),
         f"{count} member{'' if count == 1 else 's'}",
-        *lag_words(group.get("offsets", ())),
+        *lag_words(group),
         *owner_words(group),
     ]
     return f"{group['group']}: {', '.join(parts)}"
 
 
-def lag_words(rows: Iterable[Report]) -> list[str]:
-    """Return the total lag of these rows in words, and how many have none; [] without rows."""
-    every = list(rows)
+def lag_words(group: Report) -> list[str]:
+    """Return the group's total lag in words, and how many partitions have none; [] without any."""
+    every = group.get("offsets", ())
     known = [row["lag"] for row in every if row["lag"] is not None]
     counts = {
         "without a committed offset": sum(row["committed"] is None for row in every),
-        "with an offset out of range": out_of_range(every),
+        "with an offset out of range": group.get("out_of_range", 0),
     }
     return [
         *([f"total lag {sum(known)}"] if known else []),
@@ -216,16 +214,12 @@ def owner_words(group: Report) -> list[str]:
 
 def _print_states(groups: list[Report], is_verbose: bool) -> bool:
     """Print a row for each group; return whether everything was shown."""
-    columns = [*STATE_COLUMNS]
-    names = ["group", "type", "state", "epoch", "assignor", "count", "lag", "out_of_range"]
-    if not any(group["out_of_range"] for group in groups):
-        columns.pop()
-        names.pop()
-    if is_verbose:
-        columns.insert(names.index("assignor"), ASSIGNMENT_EPOCH)
-        names.insert(names.index("assignor"), "assignment_epoch")
-    rows = [group | {"count": len(group["members"])} for group in groups]
-    return print_table(columns, [[row.get(name) for name in names] for row in rows])
+    columns = {
+        key: column
+        for key, column in STATE_COLUMNS.items()
+        if is_verbose or key != "assignment_epoch"
+    }
+    return print_table(columns, [group | {"count": len(group["members"])} for group in groups])
 
 
 def _print_offsets(group: Report, idle: bool = True) -> bool:
@@ -241,25 +235,19 @@ def _print_offsets(group: Report, idle: bool = True) -> bool:
         if not (idle and members):
             return True
     by_id = {member["member"]: member for member in members}
-    cells: list[list[object]] = [
-        [
-            *(row[each] for each in ("topic", "partition", "committed", "end", "lag")),
-            *_owner_cells(by_id.get(row["owner"])),
-            out_of_range_note(row),
-        ]
+    cells = [
+        row | _owner_cells(by_id.get(row["owner"])) | {"note": out_of_range_note(row)}
         for row in rows
     ]
     if idle:
-        without = (member for member in members if not any(member["owns"].values()))
-        cells += [[None] * 5 + [*_owner_cells(member), ""] for member in without]
-    columns = OFFSET_COLUMNS if out_of_range(rows) else OFFSET_COLUMNS[:-1]
-    return print_table(columns, [row[: len(columns)] for row in cells])
+        cells += [_owner_cells(each) for each in members if not any(each["owns"].values())]
+    return print_table(OFFSET_COLUMNS, cells)
 
 
-def _owner_cells(member: Report | None) -> list[object]:
+def _owner_cells(member: Report | None) -> Report:
     if member is None:
-        return [None, None, None]
-    return [member["member"], member["client"], _host(member)]
+        return {"owner": None}
+    return {"owner": member["member"], "client": member["client"], "host": _host(member)}
 
 
 def _host(member: Report) -> str:
@@ -279,17 +267,15 @@ def _print_members(group: Report, is_verbose: bool) -> bool:
         print_sentence(row_console(), NO_MEMBERS.format(readable(group["group"])))
         return True
     is_shown = {
-        "instance": any(member["instance"] is not None for member in members),
         "protocol": any(member["protocol"] not in (None, group["type"]) for member in members),
         "epoch": any("epoch" in member for member in members),
-        "rack": is_verbose and any(member.get("rack") is not None for member in members),
+        "rack": is_verbose,
         "target": is_verbose
         and any(member.get("target", member["owns"]) != member["owns"] for member in members),
         "topics": is_verbose,
-        "regex": is_verbose and any(member.get("regex") is not None for member in members),
+        "regex": is_verbose,
     }
-    columns = [column for name, column in MEMBER_COLUMNS.items() if is_shown.get(name, True)]
-    names = [name for name in MEMBER_COLUMNS if is_shown.get(name, True)]
+    columns = {key: each for key, each in MEMBER_COLUMNS.items() if is_shown.get(key, True)}
     rows = [
         member
         | {
@@ -300,21 +286,21 @@ def _print_members(group: Report, is_verbose: bool) -> bool:
         }
         for member in members
     ]
-    return print_table(columns, [[row.get(name) for name in names] for row in rows])
+    return print_table(columns, rows)
 
 
 MEMBER_COLUMNS = {
     "member": Column("MEMBER", Kind.NAME),
-    "instance": Column("INSTANCE", Kind.NAME),
+    "instance": Column("INSTANCE", Kind.NAME, is_rare=True),
     "client": Column("CLIENT", Kind.NAME, is_optional=True),
     "host": Column("HOST", is_optional=True),
-    "rack": Column("RACK", Kind.NAME),
+    "rack": Column("RACK", Kind.NAME, is_rare=True),
     "protocol": Column("PROTOCOL"),
     "epoch": Column("EPOCH", Kind.NUMBER),
     "owns": Column("OWNS", Kind.LIST),
     "target": Column("TARGET", Kind.LIST),
     "topics": Column("TOPICS", Kind.LIST),
-    "regex": Column("REGEX", Kind.NAME),
+    "regex": Column("REGEX", Kind.NAME, is_rare=True),
 }
 
 

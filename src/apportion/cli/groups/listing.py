@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import print_report
 from apportion.cli.groups.filters import parse_filter
-from apportion.cli.groups.report import OUT_OF_RANGE, listed_group, place, totals
+from apportion.cli.groups.report import OUT_OF_RANGE, listed_group, totals
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
@@ -20,14 +20,14 @@ from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery, 
 from apportion.member.cluster_queries.offsets import AllOffsetsQuery
 from apportion.wire.messages.list_groups import ListedGroup
 
-COLUMNS = (
-    Column("GROUP", Kind.NAME),
-    Column("TYPE"),
-    Column("STATE"),
-    Column("MEMBERS", Kind.NUMBER),
-    Column("LAG", Kind.NUMBER),
-    OUT_OF_RANGE,
-)
+COLUMNS = {
+    "group": Column("GROUP", Kind.NAME),
+    "type": Column("TYPE"),
+    "state": Column("STATE"),
+    "members": Column("MEMBERS", Kind.NUMBER),
+    "lag": Column("LAG", Kind.NUMBER),
+    "out_of_range": OUT_OF_RANGE,
+}
 
 
 def list_groups(asked: Asked, states: Iterable[str], types: Iterable[str]) -> int:
@@ -44,8 +44,7 @@ def _show(groups: list[Report]) -> None:
     if not groups:
         print_sentence(row_console(), "There are no groups.")
         return
-    columns = COLUMNS if any(group["out_of_range"] for group in groups) else COLUMNS[:-1]
-    print_table(columns, [list(group.values())[: len(columns)] for group in groups])
+    print_table(COLUMNS, groups)
 
 
 def _rows(cluster: Cluster, groups: list[ListedGroup]) -> list[Report]:
@@ -85,7 +84,7 @@ def _totals(
         read = logs.of(committed)
         try:
             found = positions_in(cluster, read, committed, lambda: _committed(cluster, group_id))
-            return totals(map(place, found.values()))
+            return totals(found.values())
         except (Refused, Disconnected):  # as in _logs_or_none
             pass
     return {"lag": None, "out_of_range": None}

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from re import fullmatch
 from typing import NamedTuple
 
-from apportion.cli.asked import Report
 from apportion.cli.failures import Impossible, NoSuchTopic, WrongArguments
 from apportion.client.cluster import Cluster
 from apportion.topics import TopicIdPartition, TopicPartition, partitions_of, ranges
@@ -23,6 +22,9 @@ class PartitionChoice(NamedTuple):
     def is_everything(self) -> bool:
         """True if no topic was named."""
         return not self.partitions_by_topic
+
+
+EVERYTHING = PartitionChoice({})
 
 
 def parse_partitions(texts: Iterable[str]) -> PartitionChoice:
@@ -69,42 +71,18 @@ def existing_partitions(
     return tuple(sorted(found))
 
 
-def chosen_rows(group: Report, choice: PartitionChoice, at: str) -> list[Report]:
-    """Return the rows of a group's offsets that were chosen; all if no topic was named.
-
-    at: as Asked.at. Raises Impossible if the group has nothing in a chosen topic or partition.
-    """
-    rows: list[Report] = group["offsets"]
-    if choice.is_everything:
-        return rows
-    partitions = [TopicPartition(row["topic"], row["partition"]) for row in rows]
-    require_in_group(group["group"], partitions, choice, at)
-    kept = chosen(partitions, choice)
-    return [row for row, each in zip(rows, partitions, strict=True) if each in kept]
-
-
 def chosen(
-    partitions: Iterable[TopicPartition], choice: PartitionChoice
-) -> dict[TopicPartition, None]:
-    """Return those of the partitions that were chosen, in their order."""
-    named = choice.partitions_by_topic
-    return dict.fromkeys(
-        each
-        for each in partitions
-        if each.topic in named and (not named[each.topic] or each.partition in named[each.topic])
-    )
-
-
-def require_in_group(
     group_id: str, partitions: Iterable[TopicPartition], choice: PartitionChoice, at: str
-) -> None:
-    """Raise Impossible if a chosen topic or partition is not among the group's `partitions`.
+) -> dict[TopicPartition, None]:
+    """Return those of a group's partitions that were chosen, in their order; all without a choice.
 
-    at: as Asked.at.
+    at: as Asked.at. Raises Impossible if a chosen topic or partition is not among them.
     """
-    known = dict.fromkeys(partitions)
+    known, named = dict.fromkeys(partitions), choice.partitions_by_topic
+    if choice.is_everything:
+        return known
     topics = {each.topic for each in known}
-    for topic, numbers in choice.partitions_by_topic.items():
+    for topic, numbers in named.items():
         missing = [number for number in numbers if TopicPartition(topic, number) not in known]
         if topic not in topics or missing:
             what = f"partition {ranges(missing)} of topic" if missing else "topic"
@@ -112,3 +90,8 @@ def require_in_group(
                 f"group {group_id!r} has no offset in {what} {topic!r}: `apportion groups offsets "
                 f"{shlex.quote(group_id)} {at}` shows where it has one"
             )
+    return dict.fromkeys(
+        each
+        for each in known
+        if each.topic in named and (not named[each.topic] or each.partition in named[each.topic])
+    )

@@ -50,20 +50,20 @@ def remove_members(asked: Asked, group_id: str, choice: MemberChoice, *, execute
             return _remove(cluster, group, members)
         return ReportedChange([_row(each, removed=False) for each in members], ())
 
-    return print_change(asked, change, _show)
+    return print_change(asked, change, lambda rows: _show(rows, execute=execute))
 
 
 def _row(member: RemovedMember, *, removed: bool) -> Report:
     return {"member": member.member_id, "instance": member.instance_id, "removed": removed}
 
 
-def _show(members: list[Report]) -> None:
+def _show(members: list[Report], *, execute: bool) -> None:
+    what = "is removed" if execute else "would be removed"
     for row in members:
         instance = f" ({row['instance']})" if row["instance"] else ""
-        what = "is removed" if row["removed"] else "would be removed"
         print_sentence(row_console(), readable(f"{row['member']}{instance} {what}."))
     print_sentence(row_console(), REJOINS if members else "The group has no members.")
-    if any(not row["removed"] for row in members):
+    if members and not execute:
         print_dry_run("remove them")
 
 

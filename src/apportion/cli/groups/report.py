@@ -9,6 +9,7 @@ from typing import Any
 
 from apportion.cli.asked import Report
 from apportion.cli.failures import GroupHasMembers, NoSuchGroup
+from apportion.cli.groups.partitions import EVERYTHING, PartitionChoice, chosen
 from apportion.cli.tables import Column, Kind
 from apportion.client.cluster import Cluster
 from apportion.client.group_positions import GroupPosition, all_group_positions
@@ -31,22 +32,40 @@ from apportion.wire.messages.list_groups import ListedGroup
 EMPTY_STATES = (GroupState.EMPTY, GroupState.DEAD)
 REBALANCING_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 """The states in which a classic group has no assignment."""
-OUT_OF_RANGE = Column("OUT-OF-RANGE", Kind.NUMBER)
-"""How many of a group's offsets are outside of their logs: a column where some group has any."""
+OUT_OF_RANGE = Column("OUT-OF-RANGE", Kind.NUMBER, is_rare=True)
+"""The number of a group's offsets that are outside of their logs."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 """The setting of a group by which its members' sessions end."""
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}
 
 
-def read_group(cluster: Cluster, group_id: str, at: str) -> Report:
-    """Return the report on a group of any type.
+def read_group(
+    cluster: Cluster, group_id: str, at: str, choice: PartitionChoice = EVERYTHING
+) -> Report:
+    """Return the report on a group of any type, with the offsets of the chosen partitions.
 
     That on a share or Streams group has the offsets alone. at: as Asked.at, for the text of
-    NoSuchGroup.
+    NoSuchGroup, and of Impossible for a chosen partition in which the group has nothing.
     """
     group = read_members(cluster, group_id, at)
-    return group | _offsets(cluster, group_id, group["members"])
+    owners = dict(_owners(group["members"]))
+    # Partitions without a commit are listed, too: they may be the ones that nobody reads.
+    positions = all_group_positions(
+        cluster, group_id, [*owners, *_read_partitions(cluster, group["members"])]
+    )
+    shown = {each: positions[each] for each in chosen(group_id, positions, choice, at)}
+    rows = [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            **position_cells(position),
+            "owner": owners.get(partition),
+        }
+        for partition, position in shown.items()
+    ]
+    sinks = {name for each in positions.values() for name in sinks_of(each.metadata) or ()}
+    return group | {"sinks": sorted(sinks), **totals(shown.values()), "offsets": rows}
 
 
 def read_members(cluster: Cluster, group_id: str, at: str) -> Report:
@@ -167,29 +186,6 @@ def _decode_topics(subscription_bytes: Buffer) -> list[str]:
         return []
 
 
-def _offsets(cluster: Cluster, group_id: str, members: list[Report]) -> Report:
-    """Return the sinks that have claimed the group, its lag, and a row for each partition.
-
-    Partitions are those that have a committed offset, and those of the topics that members read.
-    """
-    owners = dict(_owners(members))
-    # Partitions without a commit are listed, too: they may be the ones that nobody reads.
-    positions = all_group_positions(
-        cluster, group_id, [*owners, *_read_partitions(cluster, members)]
-    )
-    rows = [
-        {
-            "topic": partition.topic,
-            "partition": partition.partition,
-            **place(position),
-            "owner": owners.get(partition),
-        }
-        for partition, position in positions.items()
-    ]
-    sinks = {name for each in positions.values() for name in sinks_of(each.metadata) or ()}
-    return {"sinks": sorted(sinks), **totals(rows), "offsets": rows}
-
-
 def _owners(members: Iterable[Report]) -> Iterator[tuple[TopicPartition, str]]:
     """Yield each partition that is assigned, with the id of the member that owns it."""
     for member in members:
@@ -236,14 +232,18 @@ def without_owner(group: Report) -> list[Report]:
     return [row for row in group.get("offsets", ()) if row["owner"] is None]
 
 
-def place(position: GroupPosition | None) -> Report:
+def position_cells(position: GroupPosition | None) -> Report:
     """Return the part of a partition's row that says where the group is in its log, if known."""
+    if position is None:
+        return dict.fromkeys(("committed", "start", "end", "lag", "out_of_range"))
+    committed, log, _ = position
+    side = log.out_of_range(committed)
     return {
-        "committed": position and position.committed,
-        "start": position and position.log.start,
-        "end": position and position.log.end,
-        "lag": position and position.lag,
-        "out_of_range": position and position.out_of_range and position.out_of_range.value,
+        "committed": committed,
+        "start": log.start,
+        "end": log.end,
+        "lag": log.lag(committed),
+        "out_of_range": side and side.value,
     }
 
 
@@ -259,28 +259,16 @@ def out_of_range_note(row: Report) -> str:
     return "" if side is None else NOTES[OutOfRange(side)].format(**row)
 
 
-def totals(rows: Iterable[Report]) -> Report:
-    """Return the total lag of the rows of a group, and how many of its offsets are out of range."""
-    every = list(rows)
-    return {"lag": total_lag(map(_unread, every)), "out_of_range": out_of_range(every)}
+def totals(positions: Iterable[GroupPosition]) -> Report:
+    """Return the total lag at these positions of a group, and how many are out of range.
 
-
-def out_of_range(rows: Iterable[Report]) -> int:
-    """Return how many rows have an offset outside of the partition's log."""
-    return sum(row["out_of_range"] is not None for row in rows)
-
-
-def _unread(row: Report) -> int | None:
-    """Return how much of a row's partition is ahead of the group, as `GroupPosition.unread`."""
-    lag: int | None = row["lag"]
-    return 0 if row["committed"] is None and row["start"] == row["end"] else lag
-
-
-def total_lag(lags: Iterable[int | None]) -> int | None:
-    """Return the sum of the lags; None if one of them is not known, or if there are none.
-
-    A sum without a partition that nobody reads would look like good news.
+    The lag is None if that of a partition is not known, or without partitions: a sum without one
+    that nobody reads would look like good news.
     """
-    every = list(lags)
-    known = [each for each in every if each is not None]
-    return sum(known) if known and len(known) == len(every) else None
+    every = [(log, committed) for committed, log, _ in positions]
+    unread = [log.unread(committed) for log, committed in every]
+    known = [each for each in unread if each is not None]
+    return {
+        "lag": sum(known) if known and len(known) == len(unread) else None,
+        "out_of_range": sum(log.out_of_range(committed) is not None for log, committed in every),
+    }

@@ -26,13 +26,13 @@ from apportion.member.group_claims import metadata_of, sinks_of
 from apportion.topics import TopicIdPartition, TopicPartition, grouped
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
-COLUMNS = (
-    Column("TOPIC", Kind.NAME),
-    Column("PARTITION", Kind.NUMBER),
-    Column("COMMITTED", Kind.NUMBER),
-    Column("NEW", Kind.NUMBER),
-    Column("NOTE", Kind.LIST),
-)
+COLUMNS = {
+    "topic": Column("TOPIC", Kind.NAME),
+    "partition": Column("PARTITION", Kind.NUMBER),
+    "committed": Column("COMMITTED", Kind.NUMBER),
+    "new": Column("NEW", Kind.NUMBER),
+    "note": Column("NOTE", Kind.LIST, is_rare=True),
+}
 LIMITED = "limited to the log"
 NO_OFFSET = OffsetAndMetadata(None)
 
@@ -117,13 +117,7 @@ def reset_offsets(asked: Asked, plan: ResetPlan) -> int:
 
 
 def _show(report: Report) -> None:
-    rows = [
-        [*(row[each] for each in ("topic", "partition", "committed", "new")), row["note"]]
-        for row in report["offsets"]
-    ]
-    has_notes = any(row["note"] for row in report["offsets"])
-    columns = COLUMNS if has_notes else COLUMNS[:-1]
-    print_table(columns, [row[: len(columns)] for row in rows])
+    print_table(COLUMNS, report["offsets"])
     if not report["executed"]:
         print_dry_run("commit these offsets")
 

@@ -99,18 +99,15 @@ def alter_topic(asked: Asked, name: str, alteration: TopicAlteration) -> int:
                 raise
             if not alteration.if_exists:
                 raise NoSuchTopic(name, asked.at) from None
-            return {"topic": name, "altered": False}
+            return {"topic": name, "altered": False, "exists": False}
 
-    def show(report: Report) -> None:
-        _show_altered(report, alteration)
-
-    return print_report(asked, change, show)
+    return print_report(asked, change, _show_altered)
 
 
 def _altered(asked: Asked, cluster: Cluster, name: str, alteration: TopicAlteration) -> Report:
     """Alter the topic, unless it is a dry run; return the report."""
     partitions, changes, dry_run, _ = alteration
-    report: Report = {"topic": name, "altered": not dry_run}
+    report: Report = {"topic": name, "altered": not dry_run, "exists": True}
     if changes:
         settings = read_settings(cluster, TOPIC, name)
         require_known(asked, TOPIC, name, settings, changes)
@@ -126,15 +123,15 @@ def _altered(asked: Asked, cluster: Cluster, name: str, alteration: TopicAlterat
     return report
 
 
-def _show_altered(report: Report, alteration: TopicAlteration) -> None:
+def _show_altered(report: Report) -> None:
     console, name = row_console(), readable(report["topic"])
     partitions = report.get("partitions")
-    if "configs" not in report and partitions is None:
+    if not report["exists"]:
         print_sentence(console, f"{name} does not exist.")
         return
     if "configs" in report:
         print_changes(report["configs"])
-    if alteration.dry_run:
+    if not report["altered"]:
         more = "" if partitions is None else f"{name} would have {_partitions(partitions)}. "
         print_sentence(console, f"{more}{DRY}")
     elif partitions is None:
@@ -153,14 +150,14 @@ def delete_topics(asked: Asked, names: Iterable[str], *, if_exists: bool, execut
             try:
                 if execute:
                     cluster.run(send_until_accepted(DeleteTopicsQuery(name, asked.timeout_ms)))
-                    deleted.append({"topic": name, "deleted": True})
+                    deleted.append({"topic": name, "deleted": True, "exists": False})
                 else:
                     deleted.append(_topic_to_delete(cluster, name))
             except Refused as refused:
                 if refused.code not in UNKNOWN_TOPIC:
                     failures.append(refused)
                 elif if_exists:
-                    deleted.append({"topic": name, "deleted": False})
+                    deleted.append({"topic": name, "deleted": False, "exists": False})
                 else:
                     failures.append(NoSuchTopic(name, asked.at))
         return ReportedChange(deleted, failures)
@@ -181,12 +178,13 @@ def _topic_to_delete(cluster: Cluster, name: str) -> Report:
     with suppress(Refused, Disconnected):
         starts = cluster.list_offsets(partitions, EARLIEST)
         held = sum(cluster.list_offsets(partitions, LATEST).values()) - sum(starts.values())
-    return {"topic": name, "deleted": False, "partitions": len(partitions), "offsets": held}
+    would_go = {"partitions": len(partitions), "offsets": held}
+    return {"topic": name, "deleted": False, "exists": True, **would_go}
 
 
 def _show_deleted(topics: list[Report]) -> None:
     for topic in topics:
-        if "partitions" in topic:
+        if topic["exists"]:
             held = "an unknown number of" if topic["offsets"] is None else topic["offsets"]
             state = (
                 f"would be deleted: {_partitions(topic['partitions'])}, {held} offsets from their "
@@ -195,7 +193,7 @@ def _show_deleted(topics: list[Report]) -> None:
         else:
             state = "is deleted" if topic["deleted"] else "does not exist"
         print_sentence(row_console(), f"{readable(topic['topic'])} {state}.")
-    if any("partitions" in topic for topic in topics):
+    if any(topic["exists"] for topic in topics):
         print_dry_run("delete them")
 
 

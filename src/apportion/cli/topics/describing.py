@@ -15,17 +15,17 @@ from apportion.readable import readable
 from apportion.wire.messages.describe_configs import TOPIC
 from apportion.wire.uuids import uuid_text
 
-LIST_COLUMNS = (
-    Column("TOPIC", Kind.NAME),
-    Column("PARTITIONS", Kind.NUMBER),
-    Column("REPLICATION", Kind.NUMBER),
-)
-PARTITION_COLUMNS = (
-    Column("PARTITION", Kind.NUMBER),
-    Column("LEADER", Kind.NUMBER),
-    Column("REPLICAS", Kind.LIST),
-    Column("ISR", Kind.LIST),
-)
+LIST_COLUMNS = {
+    "topic": Column("TOPIC", Kind.NAME),
+    "partitions": Column("PARTITIONS", Kind.NUMBER),
+    "replication_factor": Column("REPLICATION", Kind.NUMBER),
+}
+PARTITION_COLUMNS = {
+    "partition": Column("PARTITION", Kind.NUMBER),
+    "leader": Column("LEADER", Kind.NUMBER),
+    "replicas": Column("REPLICAS", Kind.LIST),
+    "isr": Column("ISR", Kind.LIST),
+}
 NO_TOPICS = "There are no topics."
 
 
@@ -51,7 +51,7 @@ def _show_list(topics: list[Report]) -> None:
     if not topics:
         print_sentence(row_console(), NO_TOPICS)
         return
-    print_table(LIST_COLUMNS, [[*topic.values()][:-1] for topic in topics])
+    print_table(LIST_COLUMNS, topics)
 
 
 def describe_topics(asked: Asked, names: Iterable[str], with_configs: bool) -> int:
@@ -123,7 +123,6 @@ def _title(topic: Report) -> str:
     return f"{topic['topic']}: {', '.join(parts)}"
 
 
-def _partition_row(partition: Report) -> list[object]:
+def _partition_row(partition: Report) -> Report:
     """Return the cells of one partition."""
-    brokers = (",".join(map(str, partition[name])) for name in ("replicas", "isr"))
-    return [partition["partition"], partition["leader"], *brokers]
+    return partition | {name: ",".join(map(str, partition[name])) for name in ("replicas", "isr")}

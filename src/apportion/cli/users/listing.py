@@ -10,11 +10,11 @@ from apportion.cli.users.report import NoSuchUser, read_users, user_report
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 
-COLUMNS = (
-    Column("USER", Kind.NAME),
-    Column("MECHANISM"),
-    Column("ITERATIONS", Kind.NUMBER),
-)
+COLUMNS = {
+    "user": Column("USER", Kind.NAME),
+    "mechanism": Column("MECHANISM"),
+    "iterations": Column("ITERATIONS", Kind.NUMBER),
+}
 
 
 def list_users(asked: Asked, names: Iterable[str]) -> int:
@@ -47,4 +47,4 @@ def _show(rows: list[Report]) -> None:
     if not rows:
         print_sentence(row_console(), "There are no SCRAM users.")
         return
-    print_table(COLUMNS, [[*row.values()] for row in rows])
+    print_table(COLUMNS, rows)

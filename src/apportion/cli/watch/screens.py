@@ -110,9 +110,7 @@ def _status(report: Report) -> str:
     count = len(report["members"])
     epoch = [f"epoch {report['epoch']}"] if "epoch" in report else []
     members = f"{count} member{'' if count == 1 else 's'}"
-    return ", ".join(
-        [report["state"], *epoch, members, *lag_words(report["offsets"]), *owner_words(report)]
-    )
+    return ", ".join([report["state"], *epoch, members, *lag_words(report), *owner_words(report)])
 
 
 class Screen:

@@ -11,7 +11,7 @@ its new fences are written in one transaction, which fails if a fence has moved 
 
 | fence | admitted of `[start, to)` | new fence |
 |---|---|---|
-| none | all where the sink may begin; nothing of what follows others (`Span.follows`) | `to` |
+| none | all, or nothing where there must be one (`Span.requires_fence`) | `to` |
 | below `start` | nothing: LostOffsets, as `[fence, start)` would never be written | |
 | from `start` up to `to` | `[fence, to)`: what is below was written by an earlier attempt | `to` |
 | above `to` | nothing: all of it was written already | unchanged |
@@ -87,20 +87,20 @@ def admit_range(
     offset_range: tuple[int, int],
     fence: int | None,
     *,
-    follows: bool = False,
+    requires_fence: bool = False,
     fail_on_data_loss: bool = True,
 ) -> RangeAdmission:
     """Return the offsets of a micro-batch's range that a sink may write, by the sink's fence.
 
     A fence is the offset after the last one that the sink has of the partition.
-    fence: None if the sink has none for this partition. follows: as `Span.follows` says of it;
-    without a fence such a range is refused.
+    fence: None if the sink has none for this partition. requires_fence: as `Span.requires_fence`
+    says: without one the range is refused.
     Raises LostOffsets, unless `fail_on_data_loss` is False.
     """
     start, to = offset_range
     if fence is None:
         # The sink never got the records below the start, or it has lost them.
-        if follows and fail_on_data_loss:
+        if requires_fence and fail_on_data_loss:
             raise LostOffsets(partition, None, start)
         return RangeAdmission(start, to, to)
     # A gap: `[fence, start)` would never be written.
@@ -118,7 +118,7 @@ def admit(
             partition,
             offset_range,
             fences.get(partition),
-            follows=batch.follows(partition),
+            requires_fence=batch.requires_fence(partition),
             fail_on_data_loss=fail_on_data_loss,
         )
         for partition, offset_range in batch.ranges.items()

@@ -243,7 +243,7 @@ class BatchPlanner:
         committed.update(
             (partition, offset) for partition, offset in rewinds.items() if partition in committed
         )
-        starting = yield from self._starting_offsets.with_times_found(
+        starting_offsets = yield from self._starting_offsets.with_times_found(
             tuple(
                 partition
                 for partition in gained
@@ -260,7 +260,7 @@ class BatchPlanner:
             logs=self.logs,
             kept=kept,
             committed=committed,
-            starting_offsets=starting,
+            starting_offsets=starting_offsets,
             new_partitions=dict.fromkeys(filter(self._membership.is_new, owned)),
             limits=limits,
         )

@@ -61,7 +61,7 @@ class Span(NamedTuple):
         """Return, by partition, the offset at which the next batch begins."""
         return {partition: to for partition, (_, to) in self.ranges.items()}
 
-    def follows(self, partition: TopicIdPartition) -> bool:
+    def requires_fence(self, partition: TopicIdPartition) -> bool:
         """Return whether the sinks must have what is below the start of the partition's range.
 
         A span of an older format does not say so: the fence alone decides.

@@ -103,12 +103,12 @@ class FencePolicy:
         Raises LostOffsets where there can be no rewind and the loss must not be ignored.
         """
         bounds = reading.span.ranges[partition]
-        follows = reading.span.follows(partition) and not self._adopts_batch(reading)
+        required = reading.span.requires_fence(partition) and not self._adopts_batch(reading)
         try:
-            return admit_range(partition, bounds, fence, follows=follows)
+            return admit_range(partition, bounds, fence, requires_fence=required)
         except LostOffsets as lost:
             # Asked only when something is wrong: a normal batch needs no broker in the driver.
-            committed, log_start = fetch_group_progress(partition, reading)
+            committed, log_start = fetch_group_progress(reading.group, partition, reading)
             rewind_offset = log_start if lost.fence is None else lost.fence
             if self._may_rewind and rewind_offset is not None:
                 if lost.fence is None and rewind_offset >= bounds[0]:
@@ -121,7 +121,7 @@ class FencePolicy:
                     return Rewind(rewind_offset)
             if self._fail_on_data_loss:
                 raise explain_lost_offsets(
-                    lost, reading, self._sink, committed=committed, log_start=log_start
+                    lost, reading.group, self._sink, committed=committed, log_start=log_start
                 ) from None
             return admit_range(partition, bounds, fence, fail_on_data_loss=False)
 

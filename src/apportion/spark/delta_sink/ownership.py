@@ -24,7 +24,7 @@ from apportion.member.group_claims import (
 )
 from apportion.readable import readable
 from apportion.rules import run_rule
-from apportion.spark.connections.clusters import cluster_of
+from apportion.spark.connections.clusters import ClusterOptions, cluster_of
 from apportion.spark.options.stream import SourceOptions
 from apportion.spark.queries.introspection import SourceReading
 from apportion.topics import TopicIdPartition
@@ -122,20 +122,20 @@ def refuse_claimed_group(
 
 
 def fetch_group_progress(
-    partition: TopicIdPartition, reading: SourceReading
+    group: str, partition: TopicIdPartition, options: ClusterOptions
 ) -> tuple[OffsetAndMetadata | None, int | None]:
     """Return the group's committed offset and the log start offset of one partition.
 
     Both are None where the cluster does not answer: they only serve an error message.
     """
-    if not reading.bootstrap:
+    if not options.bootstrap:
         return None, None
     # A connection of its own: the writer runs in the driver, the member in another process.
-    cluster = cluster_of(reading)
+    cluster = cluster_of(options)
     try:
-        return cluster.committed_offsets(reading.group, [partition])[
-            partition
-        ], cluster.list_offsets([partition], EARLIEST)[partition]
+        return cluster.committed_offsets(group, [partition])[partition], cluster.list_offsets(
+            [partition], EARLIEST
+        )[partition]
     except (Refused, Disconnected):
         return None, None
     finally:
@@ -144,7 +144,7 @@ def fetch_group_progress(
 
 def explain_lost_offsets(
     lost: LostOffsets,
-    reading: SourceReading,
+    group: str,
     sink: str,
     *,
     committed: OffsetAndMetadata | None,
@@ -156,15 +156,18 @@ def explain_lost_offsets(
     """
     metadata = "" if committed is None else committed.metadata
     sinks = sinks_of(metadata)
-    is_of_sink = sink in (sinks or ()) or (committed is not None and committed.offset is None)
-    if lost.fence is None and is_of_sink:
-        cause = (
-            f"Group {readable(reading.group)} has read them for {sink}, so this table was removed, "
-            "or another one or an older copy took its place"
+    was_removed = lost.fence is None and committed is not None and committed.offset is None
+    if sink in (sinks or ()) or was_removed:
+        what = (
+            "this table was removed, or another one or an older copy took its place"
+            if lost.fence is None
+            else "an older copy of this table took its place, or this writer was not called for a "
+            "batch that others were given"
         )
+        cause = f"Group {readable(group)} has read them for {sink}, so {what}"
         text = f"{cause}. {_remedies(lost, log_start, 'bring the table back, or')}"
         return LostOffsets(lost.partition, lost.fence, lost.start, text)
-    if sinks and sinks != reading.span.sinks:
+    if sinks:
         committer = sink_names(sinks)
     elif sinks is None and metadata:
         committer = f"somebody whose commits bear the metadata {metadata[:MAX_QUOTED_CHARS]!r}"
@@ -173,7 +176,7 @@ def explain_lost_offsets(
             "a consumer, a query that does not belong there, or somebody who set the offsets"
         )
     cause = (
-        f"Something else has committed in group {readable(reading.group)}, past what {sink} holds: "
+        f"Something else has committed in group {readable(group)}, past what {sink} holds: "
         f"{committer}; or this writer was not called for a batch that others were given; or an "
         "older copy of the table took its place, or the table was removed"
     )
@@ -195,8 +198,8 @@ def _remedies(lost: LostOffsets, log_start: int | None, before: str) -> str:
     if log_start is None:
         start = "where the log begins" if lost.fence is None else str(lost.fence)
         return (
-            f"If the records are still in the topic: {rewind}): it goes back to {start} and "
-            f"writes them once; {skip}"
+            f"{rewind[0].upper()}{rewind[1:]}): if the records are still in the topic, it goes "
+            f"back to {start} and writes them once; {skip}"
         )
     if log_start >= lost.start:
         return (

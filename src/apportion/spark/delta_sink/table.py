@@ -7,10 +7,10 @@ the table's path would not notice it.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os.path import isfile
 from time import time
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,15 +22,12 @@ from pyarrow.fs import FileSelector
 
 from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.files import WrittenFile, directory
-from apportion.spark.delta_sink.writer_requirements import (
-    Constraint,
-    refuse_unmet_requirements,
-    row_constraints,
-)
+from apportion.spark.delta_sink.row_constraints import Constraint, row_constraints
+from apportion.spark.delta_sink.table_features import fields_of, refuse_unmet_features
 from apportion.spark.errors import NotWritable
 
 BESIDE_THE_TYPE = {"nullable", "containsNull", "valueContainsNull", "metadata"}
-"""What the JSON of a type says of the rows, which `writer_requirements.py` answers for."""
+"""What the JSON of a type says of the rows, which `row_constraints.py` answers for."""
 
 
 class CommitConflict(Exception):
@@ -38,6 +35,16 @@ class CommitConflict(Exception):
 
     Nothing was committed: open the table again.
     """
+
+
+class Fit(NamedTuple):
+    """The way of a query's columns into a table.
+
+    missing: the columns that the table lacks, as Delta fields. constraints: on each row.
+    """
+
+    missing: list[Any]
+    constraints: list[Constraint]
 
 
 class TableAttempt:
@@ -88,13 +95,26 @@ class TableAttempt:
             _refuse_foreign_files(path, options)
             return None
 
-    def missing_columns(self, schema: pa.Schema) -> list[Any]:
-        """Return the columns of a batch's `schema` that the table lacks, as Delta fields.
+    def fit(self, schema: pa.Schema, *, is_whole: bool = True) -> Fit:
+        """Return what it takes to write rows with the columns of `schema` to the table.
 
-        Raises NotWritable where a column has another type, or where the table requires what the
-        writer does not do.
+        is_whole: whether they are all of the query's columns; else no constraints are returned.
+        Raises NotWritable where the table requires what the writer does not do, where a column has
+        another type, or where no row of the query can meet a constraint.
         """
-        refuse_unmet_requirements(self._path, self._table)
+        fields = fields_of(self._table)
+        refuse_unmet_features(self._path, self._table, fields)
+        missing = self._missing_columns(schema)
+        if not is_whole:
+            return Fit(missing, [])
+        properties = self._table.metadata().configuration
+        return Fit(missing, row_constraints(self._path, fields, properties, schema.names))
+
+    def _missing_columns(self, schema: pa.Schema) -> list[Any]:
+        """Return the columns of `schema` that the table lacks.
+
+        Raises NotWritable where a column has another type.
+        """
         columns = {field.name: field.type for field in self._table.schema().fields}
         names = {name.lower(): name for name in columns}
         missing = []
@@ -117,7 +137,7 @@ class TableAttempt:
         return missing
 
     def add_columns(self, missing: list[Any]) -> None:
-        """Add columns, as `missing_columns` returned them, to the table.
+        """Add the missing columns of a `Fit` to the table.
 
         Raises CommitConflict, even then: this object stays at the version before, and the next
         attempt sees them. Raises NotWritable where Delta refuses the commit.
@@ -129,13 +149,6 @@ class TableAttempt:
         except CommitFailedError as error:
             raise self._failure(error) from error
         raise CommitConflict("columns were added")
-
-    def constraints(self, columns: Collection[str]) -> list[Constraint]:
-        """Return what the table requires of each row of a query with these columns.
-
-        Raises NotWritable where no row of the query can have it.
-        """
-        return row_constraints(self._path, self._table, columns)
 
     def fence_or_none(self, app_id: str) -> int | None:
         """Return the fence of the Kafka partition that `app_id` names, of Delta's `txn` action.

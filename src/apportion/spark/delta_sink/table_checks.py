@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.table import TableAttempt, unusable_path
-from apportion.spark.delta_sink.writer_requirements import with_constraints
+from apportion.spark.delta_sink.uncommitted_files import with_constraints
 from apportion.spark.errors import NotWritable
 from apportion.spark.processes.plain_errors import in_one_line
 
@@ -38,9 +38,9 @@ def refuse_unfit_table(
     try:
         attempt = TableAttempt.on_existing_or_none(table, storage_options)
         if attempt is not None:
-            attempt.missing_columns(columns)
+            fit = attempt.fit(columns, is_whole=rows is not None)
             if rows is not None:
-                with_constraints(table, rows, attempt.constraints(columns.names))
+                with_constraints(table, rows, fit.constraints)
     except (DeltaError, OSError) as error:
         reason = in_one_line(str(error)).rstrip(".") or type(error).__name__
         raise NotWritable(

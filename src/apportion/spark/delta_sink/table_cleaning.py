@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from apportion.spark.delta_sink.files import delete_files, directory, is_part_file
-from apportion.spark.delta_sink.writer_requirements import refuse_unmet_requirements
+from apportion.spark.delta_sink.table_features import fields_of, refuse_unmet_features
 from apportion.spark.delta_sink.writer_work import WRITER_WORK
 from apportion.spark.errors import NotWritable
 from apportion.spark.processes.plain_errors import in_one_line
@@ -61,8 +61,8 @@ def clean(
         opened = DeltaTable(table, storage_options=dict(storage_options or {}))
     except TableNotFoundError:
         return []
-    # As Delta requires of whoever deletes files: other features may have other rules for them.
-    refuse_unmet_requirements(table, opened)
+    # Delta requires this before files are deleted: other features may have other rules for them.
+    refuse_unmet_features(table, opened, fields_of(opened))
     unused = opened.vacuum(
         # A dry run, and then only files of this writer: the vacuum itself would delete other
         # programs' files too. `full` is needed to see files that no version ever named.

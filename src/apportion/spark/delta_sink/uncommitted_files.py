@@ -8,6 +8,7 @@ on both sides of the fence is written again without the lower ones.
 from collections.abc import Mapping
 from functools import partial
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -21,9 +22,9 @@ from apportion.spark.delta_sink.files import (
     report_or_refuse,
     rewrite_part_files,
 )
+from apportion.spark.delta_sink.row_constraints import Constraint
 from apportion.spark.delta_sink.table import TableAttempt
-from apportion.spark.delta_sink.writer_requirements import Constraint, with_constraints
-from apportion.spark.errors import NotWritable
+from apportion.spark.errors import ELSEWHERE, NotWritable
 from apportion.topics import TopicPartition
 
 
@@ -111,3 +112,39 @@ class UncommittedFiles:
             delete_files(self._files.filesystem(), [file.path for file in files])
             raise NotWritable(min(refusals))
         return files
+
+
+def with_constraints(path: str, frame: DataFrame, constraints: list[Constraint]) -> DataFrame:
+    """Return the frame with one more column for each constraint, at its end: whether it is true.
+
+    Raises NotWritable where Spark cannot evaluate it on the frame's columns.
+    """
+    columns = [
+        # On a line of its own, since the expression may end in a comment.
+        f"coalesce(({constraint.condition}\n), false) AS apportion_constraint_{number}"
+        for number, constraint in enumerate(constraints)
+    ]
+    try:
+        return _analysed(frame.selectExpr("*", *columns))
+    except AnalysisException:
+        for constraint, column in zip(constraints, columns, strict=True):
+            _refuse_unevaluable(path, frame, constraint, column)
+        raise
+
+
+def _refuse_unevaluable(path: str, frame: DataFrame, constraint: Constraint, column: str) -> None:
+    """Raise NotWritable where Spark cannot evaluate this constraint on the frame's columns."""
+    try:
+        _analysed(frame.selectExpr(column))
+    except AnalysisException as error:
+        raise NotWritable(
+            f"the Delta table {path} requires {constraint.text}, which Spark cannot evaluate "
+            f"on the columns of this query ({str(error).splitlines()[0]}): add to the query "
+            f"the columns that it names, {ELSEWHERE}"
+        ) from None
+
+
+def _analysed(frame: DataFrame) -> DataFrame:
+    """Return the frame; Spark Connect analyses it when its schema is asked for."""
+    frame.schema  # noqa: B018
+    return frame

@@ -313,7 +313,7 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         False,
         PARTITION_LABELS,
         "The latest offset less the committed one; no series while that is out of range.",
-        _of_positions(lambda position: position.lag),
+        _of_positions(lambda position: position.log.lag(position.next)),
     ),
     Family(
         "apportion_spark_out_of_range",
@@ -321,7 +321,7 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         PARTITION_LABELS,
         "1 while the committed offset is outside of the partition's log, so that there is no lag: "
         "its records were deleted, or the log was truncated below it. Else 0.",
-        _of_positions(lambda position: int(position.out_of_range is not None)),
+        _of_positions(lambda each: int(each.log.out_of_range(each.next) is not None)),
     ),
 )
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from apportion.log_bounds import LogBounds, OutOfRange
+from apportion.log_bounds import LogBounds
 from apportion.topics import TopicPartition
 
 
@@ -23,25 +23,15 @@ class LogPosition(NamedTuple):
     next: int
     log: LogBounds
 
-    @property
-    def lag(self) -> int | None:
-        """The number of offsets that are left to read; None if the next one is out of range."""
-        return self.log.lag(self.next)
-
-    @property
-    def out_of_range(self) -> OutOfRange | None:
-        """The side of the log on which the next offset lies; None if it can be read."""
-        return self.log.out_of_range(self.next)
-
     def to_json(self) -> dict[str, Any]:
         """Return the position as Spark shows it."""
-        out_of_range = {} if self.out_of_range is None else {"outOfRange": self.out_of_range.value}
+        side = self.log.out_of_range(self.next)
         return {
             "next": self.next,
             "start": self.log.start,
             "latest": self.log.end,
-            "lag": self.lag,
-            **out_of_range,
+            "lag": self.log.lag(self.next),
+            **({} if side is None else {"outOfRange": side.value}),
         }
 
 
@@ -92,7 +82,7 @@ class SourceReport(NamedTuple):
         """
         if not self.positions:
             return {}
-        every = [position.lag for position in self.positions.values()]
+        every = [log.lag(following) for following, log in self.positions.values()]
         lags = [lag for lag in every if lag is not None]
         count = {"partitionsOutOfRange": str(len(every) - len(lags))}
         if not lags:
