@@ -36,7 +36,7 @@ class GroupPosition(NamedTuple):
         """
         if self.committed is None or self.out_of_range is not None:
             return None
-        # Who reads uncommitted records, too, commits beyond the last stable offset.
+        # A reader of uncommitted records commits beyond the last stable offset.
         return max(0, self.log.end - self.committed)
 
     @property
