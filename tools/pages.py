@@ -29,6 +29,9 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/diagrams/heartbeat.svg": diagrams.heartbeat,
     "docs/diagrams/micro-batch.svg": diagrams.micro_batch,
     "docs/diagrams/rooms.svg": diagrams.rooms,
+    "docs/differences.md": lambda: with_tables(
+        (ROOT / "docs/differences.md").read_text(), "APIs that are not there"
+    ),
     "docs/from-format-kafka.md": lambda: with_tables(
         (ROOT / "docs/from-format-kafka.md").read_text(),
         "refused options of any read",

@@ -31,6 +31,7 @@ from apportion.spark.options.foreign import (
 from apportion.spark.options.security import KafkaSecurityOptions
 from apportion.spark.options.stream import QueryOptions, SparkOptions
 from apportion.spark.options.topic_write import ProducerOptions
+from apportion.wire.absent_apis import ABSENT_BY_REASON
 
 HEAD = """# Settings and options
 
@@ -242,6 +243,15 @@ def _delta_features_table() -> str:
     )
 
 
+def _absent_table() -> str:
+    """Return the APIs of Kafka that this broker does not have; one row for each reason."""
+    rows = ["| why | APIs |", "|---|---|"]
+    for reason, apis in ABSENT_BY_REASON.items():
+        names = ", ".join(f"`{name}` ({key})" for key, name in apis.items())
+        rows.append(f"| {reason} | {names} |")
+    return "\n".join(rows) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
@@ -261,6 +271,7 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
     "metrics of a broker": _metrics_table,
     "metrics of Spark queries": _spark_metrics_table,
     "settings of a topic": _topic_table,
+    "APIs that are not there": _absent_table,
     "permissions of APIs": permissions_table,
     "table features of Delta": _delta_features_table,
 }

@@ -198,56 +198,6 @@ def test_a_broker_that_does_not_coordinate_the_group_interrupts_nothing() -> Non
             assert cluster.interruptions == 0
 
 
-def moved(cluster: Cluster, gone: EmbeddedBroker) -> None:
-    """Let the client know a broker at an address where it is no more."""
-    cluster.topics(["t"], fresh=True)
-    [node] = cluster.metadata.nodes
-    cluster.metadata.nodes[node] = addresses(gone.bootstrap)[0]
-
-
-def test_a_client_begins_again_where_another_broker_has_the_address_of_its_own() -> None:
-    """KIP-1242."""
-    with (
-        EmbeddedBroker() as broker,
-        EmbeddedBroker(node_id=7) as another,
-        closing(Cluster(broker.bootstrap)) as cluster,
-    ):
-        moved(cluster, another)
-        own = cluster.metadata.cluster_id
-        with pytest.raises(
-            Disconnected,
-            match=f"at {another.bootstrap} is not broker 1 of the cluster {own}, whose",
-        ):
-            cluster.call(MetadataRequest(), node=1)
-        assert (cluster.metadata.nodes, cluster.metadata.cluster_id) == ({}, None)
-        assert cluster.nodes() == {1: addresses(broker.bootstrap)[0]}
-        assert cluster.metadata.cluster_id == own
-
-
-def test_a_group_is_found_again_where_another_broker_has_its_coordinators_address() -> None:
-    with (
-        EmbeddedBroker() as broker,
-        EmbeddedBroker(node_id=7) as another,
-        closing(Cluster(broker.bootstrap)) as cluster,
-    ):
-        first = partitions_of(cluster.create_topic("t", 1))
-        cluster.ask_coordinator(DescribeGroupsQuery("g"))
-        moved(cluster, another)
-        cluster.ask_coordinator(DescribeGroupsQuery("g"))
-        moved(cluster, another)
-        assert cluster.list_offsets(first, LATEST) == dict.fromkeys(first, 0)
-        assert cluster.nodes() == {1: addresses(broker.bootstrap)[0]}
-        assert cluster.interruptions == 2
-
-
-def test_a_bootstrap_server_may_be_another_broker_than_it_was() -> None:
-    with EmbeddedBroker() as broker, closing(Cluster(broker.bootstrap)) as cluster:
-        cluster.metadata.cluster_id = "of before"
-        cluster.metadata.nodes[1] = addresses(broker.bootstrap)[0]
-        assert cluster.topics(["t"]) == Topics()
-        assert cluster.metadata.cluster_id != "of before"
-
-
 @pytest.fixture
 def nonsense_server() -> "Iterator[NonsenseServer]":
     """A server that answers whatever it is asked with `reply`, on every connection; then holds the

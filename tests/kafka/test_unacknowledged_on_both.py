@@ -3,6 +3,8 @@ no answer, and finds the connection closed.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +12,13 @@ import pytest
 from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
 from apportion.testing.kafka import RealKafka
-from apportion.topics import Topic, partitions_of
+from apportion.topics import Topic, TopicIdPartition, partitions_of
 from apportion.wire.fields import replaced
 from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.table import encode_request
+from tests.kafka.conftest import until
 from tests.kafka.differential.wrong import GOOD, Case, batch, produce
 from tests.kafka.differential.wrong_records import RECORD_CASES
 from tests.server.peer import Peer
@@ -27,6 +31,9 @@ ANSWERED_OTHERWISE = (
 """docs/differences.md names them."""
 TOPIC = "unacknowledged"
 """Stands for the topic `good` of the cases, whose offsets another test of this Kafka knows."""
+HUNG_UP = TopicProduceData(
+    name="hung-up", partition_data=(PartitionProduceData(index=0, records=batch()),)
+)
 Sides = tuple[tuple[str, bytes], tuple[str, bytes]]
 """The address of our broker, and of a real Kafka, each with the id of TOPIC."""
 
@@ -131,3 +138,19 @@ def test_the_good_partitions_of_a_refused_request_are_stored(sides: Sides) -> No
         stored.append([cluster.produce(each, batch()) for each in partitions_of(topic)])
         cluster.close()
     assert stored == [[2, 2], [2, 2]]
+
+
+def test_the_records_of_a_producer_that_hangs_up_are_stored_to_the_last(sides: Sides) -> None:
+    count, request = 3000, ProduceRequest(acks=0, timeout_ms=1000, topic_data=(HUNG_UP,))
+    for address, _ in sides:
+        with closing(Cluster(address)) as cluster:
+            topic = partitions_of(led(cluster, HUNG_UP.name, 1))
+            with Peer(address) as peer:
+                peer.send(encode_request(request, 12, 1, "test") * count)
+            end = dict.fromkeys(topic, count + 1)
+            until(partial(is_at, cluster, end))
+
+
+def is_at(cluster: Cluster, end: dict[TopicIdPartition, int]) -> bool:
+    """Whether the partitions end there."""
+    return cluster.list_offsets(tuple(end), LATEST) == end

@@ -20,6 +20,7 @@ from apportion.wire.messages.produce import (
 from tests.node import kit
 from tests.node.kit import NodeDriver
 from tests.node.topic_requests import VERSION, claiming, create, from_crc, produced, stored
+from tests.odd_batches import at_deltas
 
 KEYLESS = "a record of a compacted topic has a key"
 WEEK_MS = 7 * 86_400_000
@@ -287,6 +288,17 @@ def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(
     records = [Record(at, kit.WALL_MS, b"k", None) for at in range(600_000)]
     many = encode_records(records, base_offset=0, attributes=4)
     assert several(driver, many, many, small) == [Code.NONE, Code.REQUEST_TIMED_OUT, Code.NONE]
+
+
+def test_records_that_get_other_offsets_are_slow_so_a_tenth_as_many_do(driver: NodeDriver) -> None:
+    create(driver, compression_type="lz4")
+    odd = at_deltas(*range(0, 120_000, 2))
+    assert several(driver, odd, odd, batch((b"k", kit.WALL_MS))) == [
+        Code.NONE,
+        Code.REQUEST_TIMED_OUT,
+        Code.NONE,
+    ]
+    assert several(driver, at_deltas(*range(0, 200_002, 2))) == [Code.MESSAGE_TOO_LARGE]
 
 
 def test_gzip_is_slow_so_the_broker_compresses_an_eighth_as_many_bytes(driver: NodeDriver) -> None:

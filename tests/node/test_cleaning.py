@@ -231,19 +231,23 @@ def test_no_commit_is_lost_by_a_cleaning_with_failures_and_crashes(
     }
 
 
-def test_a_full_disk_puts_a_cleaning_off(busy: NodeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_puts_a_cleaning_off(busy: NodeDriver) -> None:
     busy.disk.free_bytes = 0
     busy.sleep(100)
-    [note] = busy.notes
-    assert (
-        note.level,
-        note.text.startswith(f"{OFFSETS}-0 is not cleaned for now: cannot append"),
-    ) == ("warning", True)
+    [refused] = busy.notes
+    assert refused.text.startswith(
+        "the disk refuses writes, which are tried again: cannot append"
+    ), refused
+    busy.sleep(cleaning.RETRY_MS)
+    [_, again] = busy.notes
+    assert again.text.startswith("the disk has refused 1 more in a minute"), again
     busy.disk.free_bytes = None
-    busy.sleep(cleaning.RETRY_MS - 200)
-    assert busy.notes == [note]
+    busy.sleep(cleaning.RETRY_MS)
     clean(busy)
-    assert [note.level for note in busy.notes] == ["warning", "info"]
+    assert [note.text.partition(":")[0] for note in busy.notes[2:]] == [
+        "the disk has refused nothing for a minute (memory)",
+        f"{OFFSETS}-0 was cleaned",
+    ]
 
 
 def test_a_damaged_log_is_said_once_and_not_cleaned(busy: NodeDriver) -> None:

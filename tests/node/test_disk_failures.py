@@ -157,18 +157,44 @@ MEMBERS = {
 }
 
 
-@pytest.mark.parametrize("kind", MEMBERS)
-def test_a_member_is_told_to_be_gone_once_when_that_is_on_the_disk(refused: Any, kind: str) -> None:
+@pytest.fixture(params=MEMBERS)
+def member(refused: Any, request: Any) -> str:
+    """The id of the only member of a group, which is silent from now on."""
     member = ""
-    for line in MEMBERS[kind]:
+    for line in MEMBERS[request.param]:
         ticket = refused.ask(*request_and_version(line.format(member, member), {}))
         refused.sleep(1)
         refused.flush()
         member = getattr(refused.answers[ticket], "member_id", member)
+    return member
+
+
+def lines_about(driver: NodeDriver, member: str) -> list[str]:
+    return [note.text for note in driver.notes if f"member {member} " in note.text]
+
+
+def test_a_member_is_told_to_be_gone_once_when_that_is_on_the_disk(
+    refused: Any, member: str
+) -> None:
     refused.disk.refuses = ENOSPC
     refused.sleep(59_000)
-    assert [note.text for note in refused.notes if f"member {member} " in note.text] == []
+    assert lines_about(refused, member) == []
     refused.disk.refuses = 0
     refused.sleep(60_000)
-    [gone] = [note.text for note in refused.notes if f"member {member} " in note.text]
+    refused.flush()
+    [gone] = lines_about(refused, member)
+    assert gone == f"group h: member {member} was silent for too long and is gone"
+
+
+def test_a_member_whose_removal_the_disk_does_not_keep_is_not_told_to_be_gone(
+    refused: Any, member: str
+) -> None:
+    for _ in range(3):
+        refused.sleep(60_000)
+        refused.fail_flush()
+        assert lines_about(refused, member) == []
+    refused.sleep(60_000)
+    assert lines_about(refused, member) == []
+    refused.flush()
+    [gone] = lines_about(refused, member)
     assert gone == f"group h: member {member} was silent for too long and is gone"

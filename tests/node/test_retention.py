@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from apportion.deadlines import Deadlines
 from apportion.errors import Code
+from apportion.machine import Note
 from apportion.node.config_entries import TOPIC_SETTINGS
 from apportion.node.partitions import Partition
 from apportion.node.retention import INITIAL_DELAY_MS, SegmentInfo, expired_before
@@ -229,6 +230,7 @@ def test_a_disk_that_refuses_the_flush_keeps_the_records_until_the_next_round() 
     driver.sleep(2000)
     driver.fail_flush()
     assert (listed(driver, EARLIEST), len(stored(driver))) == ((0, -1), 1)
+    assert [note.text for note in driver.notes if "expired" in note.text] == []
     assert produced(driver, kit.produce("t", batch(driver))).base_offset == 1
     driver.sleep(5000)
     driver.flush()
@@ -242,7 +244,7 @@ class NoNewFilesDisk(MemoryDisk):
 
     def resize(self, path: str, size_bytes: int) -> None:
         if self.is_full:
-            raise DiskError("create", path, OSError(28, "No space left on device"))
+            raise DiskError("create", "a file", OSError(28, "No space left on device"))
         super().resize(path, size_bytes)
 
 
@@ -252,9 +254,15 @@ def test_a_full_disk_keeps_the_records_and_says_so() -> None:
     produced(driver, kit.produce("t", batch(driver)))
     driver.disk.is_full = True
     driver.sleep(3000)
-    assert (listed(driver, EARLIEST), {note.level for note in driver.notes}) == (
+    assert (listed(driver, EARLIEST), driver.notes) == (
         (0, -1),
-        {"warning"},
+        [
+            Note(
+                "error",
+                "the disk refuses writes, which are tried again: cannot create a file: "
+                "No space left on device; make room on its file system (memory)",
+            )
+        ],
     )
     driver.disk.is_full = False
     driver.sleep(1000)

@@ -3,8 +3,9 @@
 import logging
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ import pytest
 
 from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.server.embedded import EmbeddedBroker
+from apportion.store.files import RealDisk
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -188,6 +190,29 @@ def test_a_peer_that_hangs_up_behind_more_long_requests_than_begin_is_gone_soon(
             with_topic(peer)
             peer.send(encode_request(fetch(), 12, 1, "test") * count)
         until_served(broker)
+
+
+def test_a_producer_without_acks_that_hangs_up_loses_nothing_to_a_slow_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sync, quick = RealDisk.sync, threading.Event()
+
+    def slow_sync(self: RealDisk, paths: Iterable[str]) -> None:
+        quick.wait(0.2)
+        sync(self, paths)
+
+    monkeypatch.setattr(RealDisk, "sync", slow_sync)
+    monkeypatch.setattr("apportion.server.reading.LOOK_SECONDS", 0.02)
+    with EmbeddedBroker(max_connections=1, apportion_connection_max_inflight_requests=10) as broker:
+        with peer_of(broker) as peer:
+            with_topic(peer)
+            peer.send(encode_request(produce("t", batch(1), acks=0), 12, 1, "test") * 25)
+        until_served(broker)
+        quick.set()
+        with peer_of(broker) as peer:
+            peer.ask(produce("t", batch(1)), 12)
+            [topic] = peer.answer(ProduceRequest, 12)[1].responses
+    assert topic.partition_responses[0].base_offset == 26
 
 
 # With TLS nothing is read from a peer that does not read, so its end is not looked for.

@@ -39,13 +39,13 @@ stored_records = coordinators.stored_records
 
 
 def forgets_an_answer(self: Any, mark: int) -> Any:
-    settled, answers = flushed(self, mark)
-    return settled, answers[1:]
+    settled, answers, lines = flushed(self, mark)
+    return settled, answers[1:], lines
 
 
 def answers_twice(self: Any, mark: int) -> Any:
-    settled, answers = flushed(self, mark)
-    return settled, [*answers, *answers]
+    settled, answers, lines = flushed(self, mark)
+    return settled, [*answers, *answers], lines
 
 
 def blocks_all(group: ConsumerGroup, member_id: str, unit: int) -> bool:

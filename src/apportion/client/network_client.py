@@ -27,6 +27,7 @@ from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.member.time_limits import (
     Pause,
     ReadClock,
+    RetryDeadline,
     metadata_limit_ms,
     within,
 )
@@ -165,6 +166,7 @@ class NetworkClient:
             # The most recently used one: the others may have been closed by the broker's
             # connections.max.idle.ms.
             connection = idle.pop() if idle else None
+        wanted = self._wanted_at(address) if connection is None else None
         try:
             if connection is None:
                 connection = BrokerConnection(
@@ -172,14 +174,15 @@ class NetworkClient:
                     self._client_id,
                     min(timeout_ms, CONNECT_TIMEOUT_MS),
                     security=self._security,
-                    wanted=self._wanted_at(address),
+                    wanted=wanted,
                 )
             if version is not None:
                 version = min(version, connection.version_of(type(request).__key__))
             response = connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected as error:
             self._forget_broker(address)
-            if isinstance(error, Misrouted):
+            # Unless another thread that met it, too, has begun again since, and knows better.
+            if isinstance(error, Misrouted) and self._wanted_at(address) == wanted:
                 self._rebootstrap()
             raise
         # Also KeyboardInterrupt: a response that is still under way would answer the next request
@@ -250,14 +253,15 @@ class NetworkClient:
 
         def answer(query: SendToAddress | ReadClock) -> Any:
             match query:
-                case SendToAddress(address, left_ms):
+                case SendToAddress(address, limit_ms):
+                    deadline = RetryDeadline(now().mono_ms, limit_ms)
                     try:
-                        return self._send(address, request, left_ms, version)
+                        return self._send(address, request, limit_ms, version)
                     except Misrouted:
                         if address not in self._bootstrap:
                             raise
                     # The broker that was known there has left, and as a bootstrap server any does.
-                    return self._send(address, request, left_ms, version)
+                    return self._send(address, request, deadline.left_ms(now().mono_ms), version)
             return self.answer(query)
 
         return run_rule(rule, answer)

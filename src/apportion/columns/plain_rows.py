@@ -53,7 +53,7 @@ class PlainRows(Room):
     def append(self, body: memoryview, header: BatchHeader, offset_range: OffsetRange) -> bool:
         """Append a Kafka batch's records within the range; return False if one is malformed."""
         try:
-            records = decode_records(bytes(body), header)
+            records, _ = decode_records(bytes(body), header)
         except DecodeError:
             return False
         start, end = offset_range

@@ -127,12 +127,10 @@ class _Reader:
                     # of its own behind.
                     yield from self.flush(header.count)
                     self._rows.reserve(header.count, len(body))
-                yield from self._append(batch, header, body)
+                yield from self._append(header, body)
             self.offset = header.last_offset + 1
 
-    def _append(
-        self, batch: memoryview, header: BatchHeader, body: memoryview
-    ) -> Iterator[pa.RecordBatch]:
+    def _append(self, header: BatchHeader, body: memoryview) -> Iterator[pa.RecordBatch]:
         """Append a batch, for which there is room; yield the rows before a malformed one.
 
         Raises DecodeError.
@@ -142,7 +140,10 @@ class _Reader:
         if not self._rows.append(body, header, self._offset_range):
             yield from self.flush()
             decode_records(bytes(body), header)  # it raises an error that names the fault
-            raise AssertionError(f"plain Python reads what was refused: {bytes(batch).hex()}")
+            raise AssertionError(
+                f"plain Python reads the batch at offset {header.base_offset} with the CRC "
+                f"{header.crc:#010x}, which the kernels refused"
+            )
 
     def _new_rows(
         self, capacity: int, previous: "RowBuffer | PlainRows | None" = None

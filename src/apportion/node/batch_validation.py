@@ -41,6 +41,10 @@ GZIP_COST = 8
 """The cost of compressing a byte with gzip, where any other work on a byte costs 1: it takes a
 second for 5 MB of some data.
 """
+RENUMBERED_COST = 10
+"""The cost of a record that gets another offset, where one that is only inspected costs 1: it takes
+a quarter of a second for 100,000.
+"""
 NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = MAX_INT64
 """The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the
 future.
@@ -52,7 +56,8 @@ SCATTERED = "a compressed record batch whose records are not at consecutive offs
 class ValidationBudget:
     """Budget for inspecting the batches of one Produce request: the part that is left.
 
-    records: how many records, in batches of any kind.
+    records: how many records, in batches of any kind; those that get other offsets count
+    RENUMBERED_COST times.
     size_bytes: how many bytes to decompress or to compress again; gzip counts GZIP_COST times.
     reported: how many faulty records to report one by one; the message of a batch counts them all.
     """
@@ -96,6 +101,20 @@ class ValidationBudget:
         self.records -= header.count
         self.size_bytes -= cost_per_byte * len(plain)
         return plain
+
+    def renumber(self, plain: bytes, count: int) -> bytes:
+        """Return a produced batch's records at consecutive offsets, and charge for them once more.
+
+        count: the records of the batch, which `decompress` has charged. Errors: BudgetExceeded.
+        """
+        cost = count * (RENUMBERED_COST - 1)
+        if cost > self.records:
+            raise BudgetExceeded(
+                f"{count} records at other offsets than their places",
+                is_alone=count * RENUMBERED_COST > MAX_RECORDS,
+            )
+        self.records -= cost
+        return renumbered(plain, count)
 
 
 class BudgetExceeded(Refused):
@@ -188,7 +207,7 @@ def validate_batch(
             max_timestamp_ms = max(NO_TIMESTAMP, int(scan.timestamps_ms.max()))
             is_consecutive = bool((scan.offsets == np.arange(header.count)).all())
             if codec is not None:
-                body = plain if is_consecutive else renumbered(plain, header.count)
+                body = plain if is_consecutive else budget.renumber(plain, header.count)
                 batch = recompress(header, body, codec)
             # Only there, as in Kafka: an uncompressed batch may have its records at any offsets.
             elif header.compression != NONE and not is_consecutive:

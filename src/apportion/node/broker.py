@@ -40,7 +40,8 @@ class BrokerContext:
     """The state that the handlers of data requests read and write.
 
     Groups are in the coordinators instead. denials: what is to be logged of refused requests.
-    undelayed: the log lines, computations and their ends of this step, which wait for no flush.
+    computations: begun and abandoned in this step; they wait for no flush.
+    notes: the log lines of the current unit of work, each with the flush that it waits for.
     """
 
     advertised: Advertised
@@ -51,7 +52,8 @@ class BrokerContext:
     deadlines: Deadlines
     disk_failures: DiskFailures
     denials: Denials = field(default_factory=Denials)
-    undelayed: list[Abandon | Compute | Note] = field(default_factory=list)
+    computations: list[Abandon | Compute] = field(default_factory=list)
+    notes: list[tuple[int, Note]] = field(default_factory=list)
 
     @property
     def settings(self) -> BrokerSettings:

@@ -101,13 +101,11 @@ class Cleaner:
         except Damaged as error:
             # Not again: each try would read the whole log up to the same bytes.
             self._damaged[job.partition] = None
-            self._broker.undelayed.append(Note("error", f"{job.name} cannot be cleaned: {error}"))
+            self._note("error", f"{job.name} cannot be cleaned: {error}")
         except DiskError as error:
             self._waiting[job.partition] = None
             self._arm(now.mono_ms + RETRY_MS)
-            self._broker.undelayed.append(
-                Note("warning", f"{job.name} is not cleaned for now: {error}")
-            )
+            self._broker.disk_failures.add(str(error), now.mono_ms, error.errno)
         else:
             self._step_ended(pause, job, now)
         if self._job is None and self._waiting:
@@ -135,10 +133,11 @@ class Cleaner:
     def _step_ended(self, pause: CleanerPause | None, job: CleaningJob, now: Instant) -> None:
         """Go on after a step of a log cleaning. pause: why it stopped; None when all is done."""
         if pause is None:
-            text = (
-                f"{job.name} was cleaned: {job.before_bytes:,} bytes are {job.log.size_bytes:,} now"
+            self._note(
+                "info",
+                f"{job.name} was cleaned: {job.before_bytes:,} bytes are "
+                f"{job.log.size_bytes:,} now",
             )
-            self._broker.undelayed.append(Note("info", text))
             self.consider(job.partition, now)  # it may have grown meanwhile
             return
         self._job = job
@@ -156,6 +155,10 @@ class Cleaner:
             if is_dirty_enough(partition.log, partition.high_watermark):
                 return CleaningJob(partition, now)
         return None
+
+    def _note(self, level: str, text: str) -> None:
+        """Log a line that waits for no flush: a cleaning changes nothing that a log says."""
+        self._broker.notes.append((0, Note(level, text)))
 
     def _arm(self, at_ms: int) -> None:
         """Arm the next step of log cleaning, unless it is armed already."""

@@ -37,23 +37,22 @@ def _topic_settings_of(settings: BrokerSettings) -> dict[str, str]:
     }
 
 
-BROKER_NAMES = {
-    "max.message.bytes": "message.max.bytes",
-    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-    "message.timestamp.type": "log.message.timestamp.type",
-    "min.insync.replicas": "min.insync.replicas",
-    "retention.bytes": "log.retention.bytes",
-    "retention.ms": "log.retention.ms",
-    "segment.bytes": "log.segment.bytes",
-    "segment.ms": "log.roll.ms",
+FOLLOWED = {
+    "max.message.bytes": ("message.max.bytes",),
+    "message.timestamp.after.max.ms": ("log.message.timestamp.after.max.ms",),
+    "message.timestamp.before.max.ms": ("log.message.timestamp.before.max.ms",),
+    "message.timestamp.type": ("log.message.timestamp.type",),
+    "min.insync.replicas": ("min.insync.replicas",),
+    "retention.bytes": ("log.retention.bytes",),
+    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "segment.bytes": ("log.segment.bytes",),
+    "segment.ms": ("log.roll.ms", "log.roll.hours"),
 }
-"""A topic's setting -> the broker's that it follows."""
-UNITS = (
-    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-    ("log.roll.ms", "log.roll.hours"),
-)
-"""Settings of the broker that say the same in other units; the first one that is set counts."""
+"""A topic's setting -> the broker's that it follows, in all its units: the first one that is set
+counts.
+"""
+IN_ALL_UNITS = {name: names for names in FOLLOWED.values() for name in names}
+"""A setting of the broker -> the same in all its units."""
 EMPTY = ("authorizer.class.name", "sasl.oauthbearer.expected.audience")
 """Settings of the broker whose default is no value in Kafka, and not null."""
 FROM_BROKER = _topic_settings_of(BrokerSettings())
@@ -106,8 +105,7 @@ def topic_entries(
         synonyms: tuple[ConfigSynonym, ...] = (
             () if value is None else (ConfigSynonym(name, value, DYNAMIC_TOPIC),)
         )
-        if (broker_name := BROKER_NAMES.get(name)) is not None:
-            synonyms += _broker_synonyms(broker_name, live)
+        synonyms += _synonyms(FOLLOWED.get(name, ()), live)
         entries.append(
             ConfigEntry(
                 name,
@@ -127,7 +125,7 @@ def broker_entries(live: LiveSettings) -> Iterator[ConfigEntry]:
     values, settings = live.broker.named(), broker_settings_by_name()
     for name, value in values.items():
         setting = settings.get(name) or parsed_name(name).setting
-        synonyms = _own_synonyms(name, live)
+        synonyms = _synonyms_from(name, live)
         source = synonyms[0].source if synonyms else DEFAULT
         if setting.is_secret:
             synonyms = tuple(each._replace(value=None) for each in synonyms)
@@ -159,7 +157,7 @@ def group_entries(
     broker_settings = broker_settings_by_name()
     for name, setting in OWN_SETTINGS.items():
         field = FIELDS[name]
-        synonyms = _broker_synonyms(dotted(field), live)
+        synonyms = _synonyms((dotted(field),), live)
         if (value := own.get(name)) is not None:
             synonyms = (ConfigSynonym(name, value, DYNAMIC_GROUP), *synonyms)
         yield ConfigEntry(
@@ -173,12 +171,11 @@ def group_entries(
         )
 
 
-def _broker_synonyms(name: str, live: LiveSettings) -> tuple[ConfigSynonym, ...]:
+def _synonyms(names: tuple[str, ...], live: LiveSettings) -> tuple[ConfigSynonym, ...]:
     """Return the places that give a broker's setting a value: one, all, the start, the default.
 
-    Those of the same setting in other units come with it: they count where it has no value.
+    names: of the setting, in all its units.
     """
-    names = next((units for units in UNITS if name in units), (name,))
     started_with = {
         each: text for each in names if (text := live.started_texts[each]) != DEFAULTS.get(each, "")
     }
@@ -197,12 +194,14 @@ def _broker_synonyms(name: str, live: LiveSettings) -> tuple[ConfigSynonym, ...]
     )
 
 
-def _own_synonyms(name: str, live: LiveSettings) -> tuple[ConfigSynonym, ...]:
-    """Return what is told of a broker's setting itself, as in Kafka: from its own value on.
+def _synonyms_from(name: str, live: LiveSettings) -> tuple[ConfigSynonym, ...]:
+    """Return the synonyms that a description of the broker has of this setting, as in Kafka.
 
-    What another unit says before that, or without one, is no value of this setting.
+    They begin with its own value: what another unit says before that, or without one, is none of
+    this setting.
     """
-    return tuple(dropwhile(lambda each: each.name != name, _broker_synonyms(name, live)))
+    synonyms = _synonyms(IN_ALL_UNITS.get(name, (name,)), live)
+    return tuple(dropwhile(lambda each: each.name != name, synonyms))
 
 
 DEFAULTS = BrokerSettings().named()

@@ -22,6 +22,7 @@ from apportion.machine import (
     Compute,
     Gone,
     Instant,
+    Note,
     Reply,
     Tick,
     Ticket,
@@ -276,13 +277,13 @@ class Coordinators:
         for computation in shard.computations():
             begun = [
                 action
-                for action in self._broker.undelayed
+                for action in self._broker.computations
                 if type(action) is Compute and action.computation is computation
             ]
             if begun:  # in this step, so nobody has begun to run it
-                self._broker.undelayed.remove(begun[0])
+                self._broker.computations.remove(begun[0])
             else:
-                self._broker.undelayed.append(Abandon(computation))
+                self._broker.computations.append(Abandon(computation))
 
     def _load_if_needed(self, group_id: str, now: Instant) -> HostedShard | None:
         """Load the coordinator shard of the group, unless it is loaded; return it.
@@ -340,10 +341,10 @@ class Coordinators:
     def _perform(self, hosted: HostedShard, actions: list[Any], now: Instant) -> None:
         """Perform the actions of one step of a coordinator shard, in order: replies and appends.
 
-        An append to the shard's partition of `__consumer_offsets` makes every later response wait
-        for its flush.
+        An append to the shard's partition of `__consumer_offsets` makes every later response, and
+        every log line of the step, wait for its flush.
         """
-        waiting = hosted.shard.waiting
+        waiting, notes = hosted.shard.waiting, list[Note]()
         for action in actions:
             if type(action) is Reply:
                 request = waiting.request_or_none(action.ticket)
@@ -360,8 +361,12 @@ class Coordinators:
                 # From here on replies that only read wait as well: what they show may be these
                 # records.
                 hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
+            elif type(action) is Note:
+                notes.append(action)
             else:
-                self._broker.undelayed.append(action)
+                self._broker.computations.append(action)
+        # Behind all appends: a line tells of records that may follow it, such as a removal.
+        self._broker.notes += ((hosted.flush_seq, note) for note in notes)
         self._arm(hosted)
 
     def _arm(self, hosted: HostedShard, from_ms: int = 0) -> None:

@@ -31,7 +31,7 @@ from collections.abc import Container
 from typing import Any, NamedTuple, Protocol
 
 from apportion.deadlines import Key
-from apportion.machine import Arrived, Flush, Ticket
+from apportion.machine import Arrived, Flush, Note, Ticket
 
 FLUSH: Key = ("flush",)
 """The deadline of the next flush: while it is armed none begins."""
@@ -79,7 +79,7 @@ class PendingReply(NamedTuple):
 
 
 class FlushGate:
-    """The numbers of flushes, the writers of each, the replies that wait for them, and savepoints.
+    """The numbers of flushes, their writers, the replies and log lines that wait, and savepoints.
 
     is_failing: the last flush that ended had failed.
     is_collecting: the writers are being asked for their files. It stays True if that raises,
@@ -91,6 +91,7 @@ class FlushGate:
         "_flushing",
         "_held",
         "_not_visible",
+        "_notes",
         "_savepoints",
         "durable_seq",
         "is_collecting",
@@ -107,6 +108,7 @@ class FlushGate:
         self._flushing: dict[FlushedFiles, None] = {}
         self._not_visible: dict[FlushedFiles, None] = {}  # durable, and readers do not see it yet
         self._held: dict[int, list[PendingReply]] = {}
+        self._notes: dict[int, list[Note]] = {}
         self._savepoints: dict[FlushedFiles, Any] = {}  # of the current unit of work
 
     def begin_write(self, files: FlushedFiles) -> None:
@@ -132,6 +134,10 @@ class FlushGate:
     def hold_reply(self, flush_seq: int, reply: PendingReply) -> None:
         """Keep the reply until flush `flush_seq` has succeeded or failed."""
         self._held.setdefault(flush_seq, []).append(reply)
+
+    def hold_note(self, flush_seq: int, note: Note) -> None:
+        """Keep the log line until flush `flush_seq` has succeeded; if it fails, drop the line."""
+        self._notes.setdefault(flush_seq, []).append(note)
 
     def retract_replies(self, tickets: Container[Ticket]) -> None:
         """Forget the held replies with one of these tickets, whose unit of work has failed."""
@@ -167,8 +173,8 @@ class FlushGate:
         """Note that the flush was put together and is on its way to the disk."""
         self.is_collecting = False
 
-    def flushed(self, flush_seq: int) -> tuple[list[FlushedFiles], list[PendingReply]]:
-        """Note a flush that succeeded; return its files and the replies that waited for it.
+    def flushed(self, flush_seq: int) -> tuple[list[FlushedFiles], list[PendingReply], list[Note]]:
+        """Note a flush that succeeded; return its files, and the replies and lines that waited.
 
         The files (partitions or the metadata log) are for a call of `on_flushed`.
         """
@@ -182,7 +188,7 @@ class FlushGate:
         self._not_visible |= dict.fromkeys(flushed)
         self.durable_seq = flush_seq
         self.is_failing = False
-        return flushed, self._held.pop(flush_seq, [])
+        return flushed, self._held.pop(flush_seq, []), self._notes.pop(flush_seq, [])
 
     def made_visible(self, files: FlushedFiles) -> None:
         """Note that readers see what the writer had in the last flush."""
@@ -195,6 +201,7 @@ class FlushGate:
         # In the order in which they would have left.
         replies = [reply for flush_seq in sorted(self._held) for reply in self._held[flush_seq]]
         self._held.clear()
+        self._notes.clear()
         self.is_failing, self.is_collecting = True, False
         # The failed and the open flush are both over, since the writes of both are cut back.
         self.durable_seq = self.open_seq

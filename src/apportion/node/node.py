@@ -310,7 +310,9 @@ class Node:
             ticket = next(iter(broker.delayed_fetches.ready))
             request = broker.delayed_fetches.request_or_none(ticket)
             self._run(UnitOfWork(request, self._fetches.retry, ticket), now)
-        self._sender.send_undelayed()
+        # Behind the replies, and before a flush.
+        self._sender.actions += broker.computations
+        broker.computations.clear()
         self._sender.actions += broker.disk_failures.take_notes()
         if self._gate is not None:
             self._sender.actions += broker.denials.take()
@@ -366,7 +368,8 @@ class Node:
 
         Each is a unit of work of its own, so that a failure in one undoes nothing of the others.
         """
-        flushed, replies = self._broker.flush_gate.flushed(flush_seq)
+        flushed, replies, notes = self._broker.flush_gate.flushed(flush_seq)
+        self._sender.actions += notes
         self._units += (UnitOfWork(None, self._make_visible, files) for files in flushed)
         self._units.append(UnitOfWork(None, self._cleaner.flushed, flush_seq))
         # Last: a producer that was told of its record must find it when it reads.

@@ -8,7 +8,7 @@ from collections.abc import Container
 from typing import Any
 
 from apportion.errors import Code
-from apportion.machine import Arrived, Note, Reply, Ticket
+from apportion.machine import Arrived, Reply, Ticket
 from apportion.node import flush_gate
 from apportion.node.broker import Answer, BrokerContext
 from apportion.node.error_responses import error_response
@@ -25,7 +25,7 @@ class ReplySender:
     """
 
     __slots__ = (
-        *("_flush_gate", "_of_unit", "_split_requests", "_topic_service", "_undelayed"),
+        *("_flush_gate", "_notes", "_of_unit", "_split_requests", "_topic_service"),
         "actions",
     )
 
@@ -34,7 +34,7 @@ class ReplySender:
         self._topic_service = broker.topic_service
         self._split_requests = split_requests
         self._of_unit: list[PendingReply] = []
-        self._undelayed = broker.undelayed
+        self._notes = broker.notes
         self.actions: list[Any] = []
 
     def send_answer(self, request: Arrived, answer: Answer) -> None:
@@ -77,11 +77,17 @@ class ReplySender:
         self.actions.append(Reply(request.ticket, _leaving(request, body)))
 
     def confirm(self) -> None:
-        """Begin a new unit of work: the replies and log lines so far are final."""
+        """Begin a new unit of work: the replies so far are final, and so are the log lines.
+
+        A line leaves with the replies of its flush.
+        """
         self._of_unit.clear()
-        if self._undelayed:
-            self.actions += (action for action in self._undelayed if type(action) is Note)
-            self._drop_lines()
+        for flush_seq, note in self._notes:
+            if flush_gate.may_send(flush_seq, self._flush_gate.durable_seq):
+                self.actions.append(note)
+            else:
+                self._flush_gate.hold_note(flush_seq, note)
+        self._notes.clear()
 
     def requests_of_unit(self) -> list[Arrived]:
         """Return the requests that the current unit of work has answered."""
@@ -92,21 +98,13 @@ class ReplySender:
 
         A log line says what has happened, and nothing of the unit has.
         """
-        self._drop_lines()
+        self._notes.clear()
         self._flush_gate.retract_replies(tickets)
         self.actions = [
             action
             for action in self.actions
             if type(action) is not Reply or action.ticket not in tickets
         ]
-
-    def send_undelayed(self) -> None:
-        """Send the actions of this step that wait for no flush, but for replies."""
-        self.actions += self._undelayed
-        self._undelayed.clear()
-
-    def _drop_lines(self) -> None:
-        self._undelayed[:] = [action for action in self._undelayed if type(action) is not Note]
 
     def take_actions(self) -> list[Any]:
         """Return the actions of the node's step, and begin with none."""

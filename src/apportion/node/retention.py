@@ -109,17 +109,11 @@ class RetentionCheck:
         offset = expired_before(segments, rules, now.wall_ms, partition.high_watermark)
         if offset <= partition.log.start_offset:
             return
-        name = f"{partition.topic.name}-{partition.index}"
         try:
             partition.delete_expired(offset)
         except DiskError as error:  # the next round tries it again
-            self._broker.undelayed.append(
-                Note(
-                    "warning",
-                    f"records of {name} have expired and are not deleted for now: {error}",
-                )
-            )
+            self._broker.disk_failures.add(str(error), now.mono_ms, error.errno)
         else:
-            self._broker.undelayed.append(
-                Note("info", f"the records of {name} below offset {offset} have expired")
-            )
+            name = f"{partition.topic.name}-{partition.index}"
+            text = f"the records of {name} below offset {offset} have expired"
+            self._broker.notes.append((partition.flush_seq, Note("info", text)))

@@ -24,7 +24,12 @@ from apportion.errors import Code, DecodeError
 from apportion.machine import ANONYMOUS, Caller, CloseConnection
 from apportion.server.closed_transport import CLOSED
 from apportion.server.reading import Reading
-from apportion.server.request_receiver import RequestReceiver, ResponseSlot
+from apportion.server.request_receiver import (
+    PRODUCE,
+    SHARES_FLUSH,
+    RequestReceiver,
+    ResponseSlot,
+)
 from apportion.server.sockets import peer_of
 from apportion.wire.frames import FrameSplitter, request_header
 from apportion.wire.repeated_requests import RequestDecoder
@@ -34,11 +39,6 @@ log = logging.getLogger("apportion.server")
 # Only Produce may be larger: decoded, the many small parts of another request would take many times
 # the memory of its bytes.
 MAX_BYTES_WITHOUT_RECORDS = 16 << 20
-PRODUCE, OFFSET_COMMIT = 0, 8
-SHARES_FLUSH = frozenset({PRODUCE, OFFSET_COMMIT})
-"""The API keys of requests that wait for nothing but the disk, and read nothing but their place in
-the log, their producer's state or their group's, which appending has changed already.
-"""
 TLS_HANDSHAKE = b"\x16\x03"
 """How a connection begins whose client speaks TLS; as the size of a request it is too large."""
 SPEAKS_TLS = (

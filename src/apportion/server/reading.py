@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from apportion.server.closed_transport import CLOSED
+from apportion.server.request_receiver import SHARES_FLUSH, ResponseSlot
 from apportion.server.sockets import has_hung_up
 
 LOOK_SECONDS = 1
@@ -20,13 +21,15 @@ class Reading:
     """The reading of one client's socket.
 
     A client that hangs up loses what it has sent and what it has not read, if for a second none of
-    its requests was answered and it has taken nothing.
+    its requests was answered and it has taken nothing. A request that waits for the disk alone is
+    answered soon, and is no reason: a producer with acks=0 may close when it has sent its last
+    record, and all are stored, as in Kafka.
     """
 
     __slots__ = ("_abort", "_pending", "_timer", "_transport", "is_on")
 
     def __init__(
-        self, transport: Any, pending: Sequence[object], abort: Callable[[str], None]
+        self, transport: Any, pending: Sequence[ResponseSlot], abort: Callable[[str], None]
     ) -> None:
         """Begin with a socket that is read.
 
@@ -64,12 +67,12 @@ class Reading:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(LOOK_SECONDS, self._close_if_hung_up, *self._awaited())
 
-    def _awaited(self) -> tuple[object | None, int]:
+    def _awaited(self) -> tuple[ResponseSlot | None, int]:
         """Return the oldest request without an answer, and how many bytes are not sent."""
         oldest = self._pending[0] if self._pending else None
         return oldest, self._transport.get_write_buffer_size()
 
-    def _close_if_hung_up(self, oldest: object | None, unsent_bytes: int) -> None:
+    def _close_if_hung_up(self, oldest: ResponseSlot | None, unsent_bytes: int) -> None:
         """Close a connection whose client has gone.
 
         oldest, unsent_bytes: what was awaited a second ago.
@@ -77,7 +80,7 @@ class Reading:
         self._timer = None
         if self.is_on or self._transport.is_closing():
             return
-        is_awaiting = oldest is not None or unsent_bytes > 0
+        is_awaiting = unsent_bytes > 0 if oldest is None else oldest.api.key not in SHARES_FLUSH
         is_stuck = is_awaiting and self._awaited() == (oldest, unsent_bytes)
         if is_stuck and has_hung_up(self._transport.get_extra_info("socket")):
             # Not `close`, which waits for a peer that may never read its responses.

@@ -7,6 +7,12 @@ from apportion.machine import Caller, Ticket
 from apportion.node.settings import BrokerSettings
 from apportion.wire.table import Api, DecodedRequest
 
+PRODUCE, OFFSET_COMMIT = 0, 8
+SHARES_FLUSH = frozenset({PRODUCE, OFFSET_COMMIT})
+"""The API keys of requests that wait for nothing but the disk, and read nothing but their place in
+the log, their producer's state or their group's, which appending has changed already.
+"""
+
 
 class ResponseSlot:
     """One request in flight, in the order in which the responses must leave.

@@ -1,7 +1,7 @@
 """The APIs that Apache Kafka has and this broker has not, with the reasons.
 
-docs/differences.md has the same list. The clients can send some of these requests: their messages
-are in `wire/table.py`. An API is served, and advertised, once its row here is gone.
+`make docs` prints the list into docs/differences.md. The clients can send some of these requests:
+their messages are in `wire/table.py`. An API is served, and advertised, once its row here is gone.
 """
 
 ABSENT_BY_REASON = {

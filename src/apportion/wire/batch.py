@@ -294,18 +294,18 @@ def decode_batch(view: Buffer, limit_bytes: int = LIMIT_BYTES) -> list[Record]:
     """
     header = read_header(view)
     body = memoryview(view)[HEADER_BYTES:]
-    return decode_records(decompress(header.compression, body, limit_bytes), header)
+    return decode_records(decompress(header.compression, body, limit_bytes), header)[0]
 
 
-def decode_records(plain: bytes, header: BatchHeader) -> list[Record]:
-    """Decode the records of a batch from its decompressed body.
+def decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], bool]:
+    """Decode the records of a batch from its decompressed body; return also if they are in order.
 
     Every record that Kafka stores is read: their offsets may repeat, descend and lie outside of the
-    batch.
+    batch, which is no order.
     Errors: DecodeError for anything malformed.
     """
     try:
-        records, end = _decode_records(plain, header)
+        records, end, is_in_order = _decode_records(plain, header)
     except IndexError:
         raise DecodeError(
             f"the records of the batch at offset {header.base_offset} end too early"
@@ -315,11 +315,11 @@ def decode_records(plain: bytes, header: BatchHeader) -> list[Record]:
             f"{len(plain) - end} bytes after the records of the batch at offset "
             f"{header.base_offset}"
         )
-    return records
+    return records, is_in_order
 
 
-def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], int]:
-    """Return the records of a batch's decompressed body, and where the last one ends.
+def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], int, bool]:
+    """Return the records of a batch's decompressed body, where they end, and if they are in order.
 
     No length is below zero, and the last position of a record must be its declared end, so no slice
     was cut short. Numbers of one byte are read in place, because they are most of them and a call
@@ -329,6 +329,7 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
     base_ms = header.first_timestamp_ms
     is_stamped = header.timestamp_type
     timestamp_ms, at = header.max_timestamp_ms, 0
+    last_delta, is_in_order = -1, True
     records = []
     for _ in range(header.count):
         size, at = read_varint(plain, at)
@@ -349,6 +350,9 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
             delta, at = byte >> 1 ^ -(byte & 1), at + 1
         else:
             delta, at = read_varint(plain, at)
+        if delta <= last_delta:
+            is_in_order = False
+        last_delta = delta
         key, at = read_bytes(plain, at)
         value, at = read_bytes(plain, at)
         headers: Headers = ()
@@ -364,4 +368,4 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
         records.append(
             tuple.__new__(Record, (base_offset + delta, timestamp_ms, key, value, headers))
         )
-    return records, at
+    return records, at, is_in_order and last_delta <= header.last_offset_delta

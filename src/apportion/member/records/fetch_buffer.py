@@ -10,7 +10,7 @@ they start, and what was fetched.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice
 from operator import length_hint
 from typing import NamedTuple
 
@@ -21,8 +21,6 @@ from apportion.topics import TopicIdPartition
 from apportion.wire.batch import (
     HEADER_BYTES,
     LIMIT_BYTES,
-    BatchHeader,
-    Record,
     decode_records,
     read_header,
 )
@@ -87,7 +85,7 @@ class FetchBuffer:
             taken = list(islice(self._records, limit))
             # Most calls end here: those of an iteration ask for one record at a time.
             if len(taken) == limit > 0:
-                self.positions |= self._position_behind(taken)
+                self._move(self.positions, taken)
                 return taken
             # After the records, and all at once: what Ctrl-C keeps from the application must not be
             # committed when the consumer closes.
@@ -123,11 +121,13 @@ class FetchBuffer:
 
     def _take_batches(self, limit: int, taken: list[ConsumerRecord]) -> dict[TopicIdPartition, int]:
         """Add records of further batches to those taken; return the positions behind them all."""
-        moved = self._position_behind(taken)
+        moved: dict[TopicIdPartition, int] = {}
+        if taken:
+            self._move(moved, taken)
         try:
             while len(taken) < limit and self._decode_next_batch(moved):
                 records = list(islice(self._records, limit - len(taken)))
-                moved |= self._position_behind(records)
+                self._move(moved, records)
                 taken += records
         except DecodeError:
             # What was decoded before the damaged batch is delivered first. The next call raises.
@@ -135,17 +135,18 @@ class FetchBuffer:
                 raise
         return moved
 
-    def _position_behind(self, records: Sequence[ConsumerRecord]) -> dict[TopicIdPartition, int]:
-        """Return the position of the decoded batch's partition behind these records of it."""
-        if not records:
-            return {}
+    def _move(
+        self, positions: dict[TopicIdPartition, int], records: Sequence[ConsumerRecord]
+    ) -> None:
+        """Move the position of the decoded batch's partition behind these records of it."""
         assert self._records_of is not None
         # offset + 1 and not the next record's: compaction leaves holes, and Kafka commits the
         # offset after the last one read.
         if self._position_at_end is None:
-            return {self._records_of: records[-1].offset + 1}
+            positions[self._records_of] = records[-1].offset + 1
         # A position within the batch would pass records that come later.
-        return {} if length_hint(self._records) else {self._records_of: self._position_at_end}
+        elif not length_hint(self._records):
+            positions[self._records_of] = self._position_at_end
 
     def _decode_next_batch(self, moved: dict[TopicIdPartition, int]) -> bool:
         """Decode the consumer's next batch with records; return False if there is none.
@@ -159,7 +160,7 @@ class FetchBuffer:
             try:
                 header = read_header(batch)
                 body = decompress(header.compression, batch[HEADER_BYTES:], LIMIT_BYTES)
-                stored = decode_records(body, header)
+                stored, is_in_order = decode_records(body, header)
             except DecodeError as error:
                 raise DecodeError(f"{partition} at offset {position}: {error}") from error
             # Batches are fetched whole: the first records of one may lie below the position.
@@ -171,19 +172,9 @@ class FetchBuffer:
             self._batches.popleft()
             if records:
                 self._records, self._records_of = iter(records), partition
-                is_in_order = _is_in_order(stored, header)
                 self._position_at_end = None if is_in_order else header.last_offset + 1
                 return True
             # Compaction has removed every record; without this step the batch would be fetched for
             # ever.
             moved[partition] = max(position, header.last_offset + 1)
         return False
-
-
-def _is_in_order(records: Sequence[Record], header: BatchHeader) -> bool:
-    """Return whether a batch's records ascend by their offsets, and lie within the batch."""
-    return (
-        header.base_offset <= records[0].offset
-        and records[-1].offset <= header.last_offset
-        and all(before.offset < behind.offset for before, behind in pairwise(records))
-    )
