@@ -75,16 +75,35 @@ def test_a_full_disk_is_told_when_it_begins_each_minute_and_when_it_is_over() ->
     driver.sleep(59_999)
     assert driver.notes == [started]
     driver.sleep(1)
-    lasts = Note("error", f"the disk has refused 2 more in a minute, the last one: {why} ({space})")
+    lasts = Note(
+        "error",
+        f"the disk has refused 2 more in a minute, the last one 60 s ago: {why}; "
+        f"make room on its file system ({space} now)",
+    )
     assert driver.notes == [started, lasts]
     driver.disk.free_bytes = 5_000
     driver.call(PRODUCE, VERSION)
     driver.sleep(60_000)
     [*_, over] = driver.notes
-    left = f"memory has {driver.disk.free_bytes:,} bytes free"
+    left = f"memory has {driver.disk.free_bytes:,} bytes free now"
     assert over == Note("info", f"the disk has refused nothing for a minute ({left})")
     driver.sleep(600_000)
     assert len(driver.notes) == 3
+
+
+def test_the_line_of_a_minute_has_the_last_refusal_its_age_and_its_remedy(refused: Any) -> None:
+    for number, seconds in ((ENOSPC, 10), (EACCES, 53)):
+        for _ in range(2):
+            refused.disk.refuses = number
+            refused.call(PRODUCE, VERSION)
+        refused.disk.refuses = 0
+        refused.sleep(seconds * 1000)
+    [_, lasts] = refused.notes
+    assert lasts == Note(
+        "error",
+        "the disk has refused 3 more in a minute, the last one 50 s ago: cannot append to a file: "
+        f"{strerror(EACCES)}; let the broker's user write there (memory)",
+    )
 
 
 @pytest.mark.parametrize(
