@@ -28,6 +28,8 @@ from tests.node.acl_requests import acl
 
 HERE = ".".join(map(str, sys.version_info[:3]))
 USE_THIS = f"export PYSPARK_PYTHON={sys.executable}"
+INSTALL_THERE = "install apportion there with its extra spark, as README says"
+INSTALL_HERE = "install apportion with its extra spark in this Python, as README says"
 OTHER = "delta.Writer(..., adopt=True)"
 
 
@@ -116,9 +118,24 @@ def test_a_python_that_is_set_and_lacks_sparks_packages_fails(tmp_path: Path) ->
     finding = check_workers_python(environment)
     assert finding.result is Result.FAILED
     assert finding.found.endswith(f"Python {HERE} without pyarrow")
-    assert finding.remedy == (
-        f"{USE_THIS}, or install apportion there with its extra spark, as README says"
-    )
+    assert finding.remedy == f"{USE_THIS}, or {INSTALL_THERE}"
+
+
+@pytest.mark.parametrize(
+    ("facts", "remedy"),
+    [
+        ({"apportion": __version__, "missing": "without pyspark"}, INSTALL_THERE),
+        ({}, f"{INSTALL_HERE}, then {USE_THIS}"),
+    ],
+)
+def test_a_python_without_spark_is_not_recommended_for_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], remedy: str
+) -> None:
+    environment = python_that_says(tmp_path, **facts)
+    # Where the standard library is, and no package.
+    monkeypatch.setattr(sys, "path", [os.path.dirname(os.__file__)])
+    assert check_packages().result is Result.FAILED
+    assert check_workers_python(environment).remedy == remedy
 
 
 def test_workers_without_a_python_fail(tmp_path: Path) -> None:

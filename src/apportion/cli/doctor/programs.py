@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,8 @@ from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 
 SPARK_PACKAGES = ("pyspark", "pyarrow", "numba", "pandas", "deltalake", "confluent-kafka")
 """What the extra `spark` installs; pyproject.toml says which versions."""
-INSTALL = "install apportion there with its extra spark, as README says"
+INSTALL_THERE = "install apportion there with its extra spark, as README says"
+INSTALL_HERE = "install apportion with its extra spark in this Python, as README says"
 LEAST_JAVA = 17
 TESTED_JAVAS = "17, 21 or 25"
 STARTS_WITHIN_S = 60
@@ -76,19 +78,24 @@ def check_programs(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 def check_packages() -> Finding:
     """Return whether the packages of the extra `spark` are installed."""
-    found, missing = [], []
-    for package in SPARK_PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            missing.append(package)
-    if missing:
-        return failed("Spark", f"there is no {' and no '.join(missing)}", INSTALL)
+    versions = versions_of_spark()
+    if missing := [package for package, found in versions.items() if found is None]:
+        return failed("Spark", f"there is no {' and no '.join(missing)}", INSTALL_HERE)
+    listed = ", ".join(f"{package} {found}" for package, found in versions.items())
     try:
         import apportion.spark  # noqa: F401  # refuses a Spark that is too old
     except ImportError as error:
-        return failed("Spark", ", ".join(found), str(error))
-    return ok("Spark", ", ".join(found))
+        return failed("Spark", listed, str(error))
+    return ok("Spark", listed)
+
+
+def versions_of_spark() -> dict[str, str | None]:
+    """Return the version of each package of the extra `spark`; None where it is not installed."""
+    versions: dict[str, str | None] = dict.fromkeys(SPARK_PACKAGES)
+    for package in SPARK_PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
 
 
 def check_java(environment: Mapping[str, str]) -> Finding:
@@ -182,7 +189,8 @@ def check_workers_python(environment: Mapping[str, str]) -> Finding:
             f"{VARIABLE} is not set, so Spark starts {name}, except for a program that imports "
             "apportion.spark before it starts Spark"
         )
-    use_this = f"export {VARIABLE}={sys.executable}"
+    has_spark = None not in versions_of_spark().values()
+    use_this = f"{'' if has_spark else f'{INSTALL_HERE}, then '}export {VARIABLE}={sys.executable}"
     # A script that imports apportion.spark sets the variable; spark-submit starts Java before that.
     unfit = warning if typed is None else failed
     path = _path_or_none(name, environment)
@@ -201,7 +209,9 @@ def check_workers_python(environment: Mapping[str, str]) -> Finding:
             check, f"{its_version} with apportion {answer.apportion}, not {__version__}", use_this
         )
     if answer.missing is not None:
-        return unfit(check, f"{its_version} {answer.missing}", f"{use_this}, or {INSTALL}")
+        # It may be this very Python.
+        remedy = f"{use_this}, or {INSTALL_THERE}" if has_spark else INSTALL_THERE
+        return unfit(check, f"{its_version} {answer.missing}", remedy)
     return ok(check, f"{its_version} with apportion {answer.apportion}")
 
 
