@@ -97,8 +97,8 @@ def _read_offsets(file: Path, group_id: str) -> dict[TopicPartition, int]:
             continue
         if len(fields) != 3 or not (fields[1].isdecimal() and fields[2].isdecimal()):
             raise WrongArguments(
-                f"line {number} of {file} must be TOPIC,PARTITION,OFFSET, or have the group "
-                f"{group_id!r} before that, not {line!r}"
+                f"--from-file {file}: line {number} must be TOPIC,PARTITION,OFFSET, or have the "
+                f"group {group_id!r} before that, not {line!r}"
             )
         partition = TopicPartition(fields[0], int(fields[1]))
         try:
