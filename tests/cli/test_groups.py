@@ -101,7 +101,10 @@ def test_partitions_that_an_assignor_gives_to_nobody_are_listed_and_counted() ->
             watched = CliRunner().invoke(app, ["watch", "g", "--refreshes", "1", *at])
             screen = on_terminal(["watch", "g", "--refreshes", "1", *at], 100)
         cluster.close()
-    words = "1 member, 3 partitions without a committed offset, 2 partitions without an owner"
+    words = (
+        "1 member, total lag 0, 3 partitions without a committed offset, "
+        "2 partitions without an owner"
+    )
     assert lines[0].endswith(words)
     assert [line.split()[:5] for line in lines[2:]] == [
         ["t", str(number), "-", "0", "-"] for number in range(3)

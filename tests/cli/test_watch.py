@@ -117,7 +117,7 @@ def test_a_group_that_does_not_exist_yet_is_waited_for(cluster: Cluster) -> None
         ]
         join(cluster, "later", "m")
         assert watch.lines("offset") == [
-            "Stable, epoch 2, 1 member, 1 partition without a committed offset"
+            "Stable, epoch 2, 1 member, total lag -, 1 partition without a committed offset"
         ]
         leave(cluster, "later", "m")
         assert watch.lines("3") == ["Stable, now Empty", "epoch 2, now 3"]
@@ -177,6 +177,23 @@ def test_a_terminal_has_members_lag_and_changes(cluster: Cluster) -> None:
         "g: a consumer group, Stable, epoch 2, assignor uniform, 1 member, total lag 1",
         "MEMBER  CLIENT  LAG  OWNS",
         "m       reader    1  t 0",
+        "",
+        "nothing has changed yet",
+    ]
+
+
+def test_a_partition_out_of_range_leaves_group_and_member_without_a_lag(cluster: Cluster) -> None:
+    low, high, _ = partitions_of(cluster.create_topic("u", 3))
+    cluster.produce(low, encode_batch([(None, b"a", ())], timestamp_ms=1))
+    changes.commit(cluster, "h", {low: 0, high: 5})
+    join(cluster, "h", "m", "u")
+    at = ["--bootstrap", cluster.bootstrap_servers]
+    lines = on_terminal(["watch", "h", "--refreshes", "1", *at], 160)
+    words = "1 member, total lag -, 1 partition without a committed offset, 1 partition with an "
+    assert lines[-5:] == [
+        f"h: a consumer group, Stable, epoch 2, assignor uniform, {words}offset out of range",
+        "MEMBER  CLIENT  LAG  OWNS",
+        "m       reader    -  u 0-2",
         "",
         "nothing has changed yet",
     ]

@@ -191,13 +191,13 @@ def title(group: Report, is_verbose: bool = False) -> str:
 def lag_words(group: Report) -> list[str]:
     """Return the group's total lag in words, and how many partitions have none; [] without any."""
     every = group.get("offsets", ())
-    known = [row["lag"] for row in every if row["lag"] is not None]
+    lag = "-" if group.get("lag") is None else group["lag"]
     counts = {
         "without a committed offset": sum(row["committed"] is None for row in every),
         "with an offset out of range": group.get("out_of_range", 0),
     }
     return [
-        *([f"total lag {sum(known)}"] if known else []),
+        *([f"total lag {lag}"] if every else []),
         *(
             f"{count} partition{'' if count == 1 else 's'} {what}"
             for what, count in counts.items()

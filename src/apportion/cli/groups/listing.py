@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from apportion.cli.asked import Asked, Report
 from apportion.cli.cluster_reports import print_report
 from apportion.cli.groups.filters import parse_filter
-from apportion.cli.groups.report import OUT_OF_RANGE, listed_group, totals
+from apportion.cli.groups.report import OUT_OF_RANGE, listed_group, position_cells, totals
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
@@ -84,7 +84,7 @@ def _totals(
         read = logs.of(committed)
         try:
             found = positions_in(cluster, read, committed, lambda: _committed(cluster, group_id))
-            return totals(found.values())
+            return totals(map(position_cells, found.values()))
         except (Refused, Disconnected):  # as in _logs_or_none
             pass
     return {"lag": None, "out_of_range": None}

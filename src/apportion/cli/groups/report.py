@@ -14,7 +14,7 @@ from apportion.cli.tables import Column, Kind
 from apportion.client.cluster import Cluster
 from apportion.client.group_positions import GroupPosition, all_group_positions
 from apportion.errors import DecodeError, Refused
-from apportion.log_bounds import OutOfRange
+from apportion.log_bounds import LogBounds, OutOfRange
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topics import MetadataQuery
@@ -65,7 +65,7 @@ def read_group(
         for partition, position in shown.items()
     ]
     sinks = {name for each in positions.values() for name in sinks_of(each.metadata) or ()}
-    return group | {"sinks": sorted(sinks), **totals(shown.values()), "offsets": rows}
+    return group | {"sinks": sorted(sinks), **totals(rows), "offsets": rows}
 
 
 def read_members(cluster: Cluster, group_id: str, at: str) -> Report:
@@ -259,16 +259,19 @@ def out_of_range_note(row: Report) -> str:
     return "" if side is None else NOTES[OutOfRange(side)].format(**row)
 
 
-def totals(positions: Iterable[GroupPosition]) -> Report:
-    """Return the total lag at these positions of a group, and how many are out of range.
+def totals(rows: Iterable[Report]) -> Report:
+    """Return the total lag of these partitions of a group, and how many are out of range.
 
-    The lag is None if that of a partition is not known, or without partitions: a sum without one
-    that nobody reads would look like good news.
+    rows: with `position_cells`, none of None. The lag is None if that of a partition is not known,
+    or without partitions: a sum without one that nobody reads would look like good news.
     """
-    every = [(log, committed) for committed, log, _ in positions]
-    unread = [log.unread(committed) for log, committed in every]
+    every = [*rows]
+    unread = [
+        LogBounds(row["start"], row["end"]).unread(None) if row["committed"] is None else row["lag"]
+        for row in every
+    ]
     known = [each for each in unread if each is not None]
     return {
         "lag": sum(known) if known and len(known) == len(unread) else None,
-        "out_of_range": sum(log.out_of_range(committed) is not None for log, committed in every),
+        "out_of_range": sum(row["out_of_range"] is not None for row in every),
     }

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from apportion.cli.asked import Report
 from apportion.cli.groups.describing import lag_words, owner_words, title
+from apportion.cli.groups.report import totals
 from apportion.cli.short_names import least_width, shortened_or_none
 from apportion.cli.tables import Column, Kind, lay_out
 from apportion.readable import readable
@@ -183,11 +184,9 @@ class Screen:
 
 
 def _member_row(report: Report, member: Report) -> list[object]:
-    lags = [row["lag"] for row in report["offsets"] if row["owner"] == member["member"]]
-    known = [lag for lag in lags if lag is not None]
+    rows = [row for row in report["offsets"] if row["owner"] == member["member"]]
     owned = (f"{topic} {ranges(numbers)}" for topic, numbers in member["owns"].items())
-    lag = sum(known) if known else None
-    return [member["member"], member["client"], lag, "  ".join(owned)]
+    return [member["member"], member["client"], totals(rows)["lag"], "  ".join(owned)]
 
 
 def _unowned(report: Report) -> list[str]:
