@@ -110,6 +110,32 @@ def test_as_json_it_has_the_plan_and_every_step() -> None:
     assert (report["died"], report["broken"]) == ({}, None)
 
 
+@pytest.mark.parametrize(
+    ("from_", "to", "caution"),
+    [
+        (
+            "3.1",
+            "4.0",
+            "If the topology has foreign-key joins or repartition topics of tables, make two "
+            "rolling bounces, the first with upgrade.from=3.1: their records have changed since, "
+            "and a rehearsal knows no topology.",
+        ),
+        ("1.1", "4.0", ""),
+        ("3.5", "4.0", ""),
+        ("4.0", "3.1", ""),
+    ],
+)
+def test_where_the_topology_may_ask_for_a_second_bounce_it_is_said(
+    from_: str, to: str, caution: str
+) -> None:
+    way = ("--from", from_, "--to", to, "--instances", "1", "--partitions", "1")
+    _, out, _ = run(*way)
+    assert caution in " ".join(out.split())
+    assert ("topology" in out) is bool(caution)
+    _, out, _ = run(*way, "--json")
+    assert json.loads(out)["caution"] == (caution or None)
+
+
 def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed() -> None:
     code, out, _ = run("--from", "2.3", "--to", "3.9", "--bounces", "1")
     lines = out.splitlines()

@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.streams.metadata.releases import RELEASES, initial_metadata_version, known_release
-from apportion.streams.metadata.upgrades import forced_upgrade_path, upgrade_path
+from apportion.streams.metadata.upgrades import forced_upgrade_path, topology_caution, upgrade_path
 
 
 def way(from_: str, to: str) -> tuple[list[str], str | None]:
@@ -79,3 +79,12 @@ def test_every_bounce_of_every_way_is_one_that_its_release_can_make() -> None:
             for bounce in path.bounces:
                 initial_metadata_version(*bounce)  # raises where it is not known
             assert path.bounces[-1] == (known_release(to), None)
+
+
+def test_the_second_bounce_of_some_topologies_is_from_releases_of_2_4_to_3_4() -> None:
+    concerned = {
+        (from_, to) for from_ in RELEASES for to in RELEASES if topology_caution(from_, to)
+    }
+    old = ("2.4", "2.5", "2.6", "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4")
+    new = ("3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4", "future")
+    assert concerned == {(from_, to) for from_ in old for to in new}

@@ -20,7 +20,7 @@ from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.play import RehearsalResult, UpgradeStep, rehearse
 from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused
 from apportion.sim.streams.settings import LEADERS, BounceSettings, UpgradeSettings
-from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
+from apportion.streams.metadata.upgrades import UpgradePath, topology_caution, upgrade_path
 
 PIPED_COLUMNS = 132
 LEGEND = (
@@ -257,6 +257,8 @@ def verdict(rehearsed: RehearsalResult) -> Iterator[str]:
         yield from (
             f"  bounce {number}: {bounce}" for number, bounce in enumerate(needed.bounces, 1)
         )
+    if caution := topology_caution(rehearsal.from_, rehearsal.to):
+        yield caution
 
 
 def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
@@ -276,6 +278,7 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
             for bounce in rehearsal.upgrade.bounces
         ],
         "bounces_needed": len(needed.bounces),
+        "caution": topology_caution(rehearsal.from_, rehearsal.to) or None,
         "version_before": rehearsed.version_before,
         "final_version": rehearsed.final_version,
         "rebalances": sum(step.rebalances for step in rehearsed.steps),

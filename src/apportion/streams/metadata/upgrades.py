@@ -14,6 +14,9 @@ from apportion.streams.metadata.releases import (
     known_release,
 )
 
+LAST_OF_OLD_RECORDS = "3.4"
+"""The last release whose records of some internal topics later releases write otherwise."""
+
 
 class RollingBounce(NamedTuple):
     """One rolling bounce: each instance in turn is restarted as this release.
@@ -75,6 +78,29 @@ def upgrade_path(from_: str, to: str) -> UpgradePath:
         (RollingBounce(middle, low.name), RollingBounce(new)),
         f"{why}, which upgrade.from={low.name} avoids",
         bridge,
+    )
+
+
+def topology_caution(from_: str, to: str) -> str:
+    """Return why one bounce is not enough for some topologies, as one sentence; "" if it is.
+
+    Members of both releases can share a group, but not read each other's records in the topics of a
+    foreign-key join and in repartition topics of tables. Those have changed up to 3.5, says
+    Kafka's upgrade guide. Two bounces, which `upgrade_path` asks for by itself, have an
+    `upgrade.from` already.
+    """
+    old, new = known_release(from_), known_release(to)
+    is_concerned = (
+        LAST_OF_OLD_RECORDS in new.upgrade_from
+        and old.name in new.upgrade_from
+        and _age(old) <= _AGES[LAST_OF_OLD_RECORDS]
+    )
+    if not is_concerned or len(upgrade_path(from_, to).bounces) > 1:
+        return ""
+    return (
+        "If the topology has foreign-key joins or repartition topics of tables, make two rolling "
+        f"bounces, the first with upgrade.from={old.name}: their records have changed since, and a "
+        "rehearsal knows no topology."
     )
 
 
