@@ -48,6 +48,15 @@ def test_a_query_that_begins_waits_a_moment_for_its_first_assignment(host: Query
     assert (host.next_span(), host.waits, host.logged) == (FIRST, [500] * 4, [])
 
 
+def test_a_query_that_starts_again_waits_before_it_says_nothing_is_new(host: QueryHost) -> None:
+    # Spark's processAllAvailable takes an unchanged span for the end of what there was to read.
+    host.offsets = {P0: 10}
+    host.ends[P0] = 20
+    host.fails(GONE, 2_000)
+    assert host.next_span(FIRST) == read("c", {P0: (10, 20)})
+    assert (host.waits, host.logged) == ([500] * 4, [])
+
+
 def test_a_query_that_waits_longer_returns_its_span_and_says_why(host: QueryHost) -> None:
     host.fails(GONE, HOUR_MS)
     assert host.next_span() is BEGUN

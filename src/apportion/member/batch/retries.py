@@ -50,7 +50,8 @@ from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import LATEST
 
-# A new query waits this long for its first assignment: else Spark would begin with an empty batch.
+# A query that starts waits this long for its first assignment: else Spark would begin with an empty
+# batch, or take the last batch of the checkpoint for the end of what there is.
 FIRST_ASSIGNMENT_WAIT_MS = 3_000
 
 
@@ -192,7 +193,7 @@ class BatchRetries:
                 break
             snapshot: MembershipSnapshot = yield ReadMembership()
             yield from self._record_failure(failure, snapshot)
-            skips = self._may_skip_trigger(previous, snapshot.read_at_ms)
+            skips = self._may_skip_trigger(snapshot.read_at_ms)
             pauses = self._settings.pauses
             yield AwaitNextAttempt(pauses.skipped_ms if skips else pauses.retry_ms)
             if skips:
@@ -275,10 +276,12 @@ class BatchRetries:
             yield from self._log(retry_limits.waiting_text(error, limit_s))
         self._raise_if_hopeless(error, now_ms, limit_s)
 
-    def _may_skip_trigger(self, previous: Span, now_ms: int) -> bool:
+    def _may_skip_trigger(self, now_ms: int) -> bool:
         """Return whether Spark may get its last span again while nothing can be planned."""
-        # With end limits, returning `previous` would say that all is read.
-        return self._end_limits is None and (bool(previous.ranges) or self._is_late(now_ms))
+        # An unchanged span says that all is read: with end limits the query would end, and
+        # processAllAvailable would return as a query starts, also from a checkpoint.
+        has_assignment = self._planner.planned_incarnation is not None
+        return self._end_limits is None and (has_assignment or self._is_late(now_ms))
 
     def _is_late(self, now_ms: int) -> bool:
         """Return whether no batch could be planned for longer than a first assignment takes."""
