@@ -25,7 +25,7 @@ from tests.node.acl_requests import acl, creating
 PROTOCOLS = ("consumer", "classic")
 WITHIN_S = 10
 ADD = "`apportion acls add --allow-principal User:NAME --operation Read"
-GIVES = f"whoever may alter the cluster gives READ, which includes it, by {ADD}"
+GIVES = f"a user who may alter the cluster gives READ, which includes it, by {ADD}"
 
 
 def of_bob(name: str, resource: ResourceType = ResourceType.TOPIC, **others: Any) -> AclBinding:
@@ -145,7 +145,7 @@ def test_a_topic_that_may_be_described_alone_is_refused_when_it_is_read(
     assert (refused.code, refused.why) == (
         Code.TOPIC_AUTHORIZATION_FAILED,
         "Fetch of hotels-0: this client's principal has no permission for READ on the topic "
-        f"'hotels'; whoever may alter the cluster gives it by {ADD} --topic hotels`",
+        f"'hotels'; a user who may alter the cluster gives it by {ADD} --topic hotels`",
     )
 
 

@@ -210,7 +210,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         {"sasl_username": "bob"},
         Code.GROUP_AUTHORIZATION_FAILED,
         "this client's principal has no permission for DESCRIBE on the group 'wrong-acl'; "
-        "whoever may alter the cluster gives READ, which includes it, by `apportion acls add "
+        "a user who may alter the cluster gives READ, which includes it, by `apportion acls add "
         "--allow-principal User:NAME --operation Read --group wrong-acl`",
     ),
     (

@@ -149,7 +149,7 @@ def test_a_topic_that_kafka_denies_is_named(secured: Secured) -> None:
         assert refusal(bob, record("flights")) == (
             "topic flights: TOPIC_AUTHORIZATION_FAILED: this client's principal has no permission "
             "for WRITE on the topic 'flights'; "
-            "whoever may alter the cluster gives it by `apportion acls add "
+            "a user who may alter the cluster gives it by `apportion acls add "
             "--allow-principal User:NAME --operation Write --topic flights`"
         )
     finally:

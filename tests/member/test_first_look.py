@@ -161,8 +161,8 @@ def deny_group(cluster: LookedAt) -> None:
         (
             deny_fetch,
             "TOPIC_AUTHORIZATION_FAILED: Fetch of t-1: this client's principal has no permission "
-            "for READ on the topic 't'; whoever may alter the cluster gives it by `apportion acls "
-            "add --allow-principal User:NAME --operation Read --topic t`",
+            "for READ on the topic 't'; a user who may alter the cluster gives it by `apportion "
+            "acls add --allow-principal User:NAME --operation Read --topic t`",
         ),
         (deny_group, "GROUP_AUTHORIZATION_FAILED: no right to Read the group"),
     ],

@@ -15,7 +15,7 @@ CLUSTER = Code.CLUSTER_AUTHORIZATION_FAILED
 ADD = "by `apportion acls add --allow-principal User:NAME --operation"
 NO_DESCRIBE_OF_GROUP = (
     "this client's principal has no permission for DESCRIBE on the group 'g'; "
-    "whoever may alter the cluster gives "
+    "a user who may alter the cluster gives "
     f"READ, which includes it, {ADD} Read --group g`"
 )
 
@@ -38,9 +38,9 @@ def test_words_of_a_broker_that_name_nobody_are_replaced() -> None:
 def test_a_principal_that_the_broker_names_is_whom_the_command_names() -> None:
     said = "User:CN=bob, O=a b has no permission for READ on group g."
     assert denial_or_none("JoinGroup", GROUP, ("g",), said) == (
-        "User:CN=bob, O=a b has no permission for READ on group g; whoever may alter the cluster "
-        "gives it by `apportion acls add --allow-principal 'User:CN=bob, O=a b' --operation Read "
-        "--group g`"
+        "User:CN=bob, O=a b has no permission for READ on group g; a user who may alter the "
+        "cluster gives it by `apportion acls add --allow-principal 'User:CN=bob, O=a b' "
+        "--operation Read --group g`"
     )
 
 
@@ -49,7 +49,7 @@ def test_of_many_topics_a_few_are_named() -> None:
     assert why == (
         "this client's principal has no permission for READ on the topics 't0', 't1', 't2', 't3', "
         "'t4' and 4 more; "
-        f"whoever may alter the cluster gives it {ADD} Read --topic t0 --topic t1 --topic t2 "
+        f"a user who may alter the cluster gives it {ADD} Read --topic t0 --topic t1 --topic t2 "
         "--topic t3 --topic t4`"
     )
 

@@ -122,8 +122,8 @@ def broker() -> Iterator[EmbeddedBroker]:
         (
             "0.0.0.0:0",
             [
-                "metrics are reachable from other machines, without TLS, login or ACLs: whoever "
-                "connects may read the ids of all groups (docs/security.md)"
+                "metrics are reachable from other machines, without TLS, login or ACLs: any client "
+                "that connects may read the ids of all groups (docs/security.md)"
             ],
         ),
         (ANYWHERE, []),

@@ -45,7 +45,7 @@ def warned(caplog: pytest.LogCaptureFixture, settings: dict[str, Any]) -> list[s
 
 
 TOKENS = {"sasl.enabled.mechanisms": "OAUTHBEARER", "apportion.oauthbearer.unsecured": "true"}
-EVERYTHING = "whoever connects may read and write everything"
+EVERYTHING = "any client that connects may read and write everything"
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,16 @@ EVERYTHING = "whoever connects may read and write everything"
         (TOKENS | {"listeners": "SASL_PLAINTEXT://0.0.0.0:0"}, EVERYTHING),
         (
             AUTHORIZED | {"listeners": "PLAINTEXT://0.0.0.0:0"},
-            "whoever connects can be User:ANONYMOUS, a super user, who may read and write "
+            "any client that connects can be User:ANONYMOUS, a super user, who may read and write "
             "everything",
         ),
         (
             AUTHORIZED | {"listeners": "PLAINTEXT://0.0.0.0:0", "super.users": "User:CN=admin"},
-            "whoever connects can be User:ANONYMOUS, and do what that user may",
+            "any client that connects can be User:ANONYMOUS, and do what that user may",
         ),
         (
             AUTHORIZED | TOKENS | {"listeners": "SASL_PLAINTEXT://0.0.0.0:0"},
-            "by a token without a signature whoever connects can be any user",
+            "by a token without a signature any client that connects can be any user",
         ),
         (MUTUAL | {"listeners": "SSL://0.0.0.0:0"}, None),
         ({"listeners": "localhost:0"}, None),

@@ -83,7 +83,7 @@ def test_a_topic_that_is_denied_is_named(passwords: EmbeddedBroker) -> None:
         assert refusal(alice, record("secrets")) == (
             "topic secrets: TOPIC_AUTHORIZATION_FAILED: this client's principal has no permission "
             "for WRITE on the topic 'secrets'; "
-            "whoever may alter the cluster gives it by `apportion acls add "
+            "a user who may alter the cluster gives it by `apportion acls add "
             "--allow-principal User:NAME --operation Write --topic secrets`"
         )
 
@@ -95,13 +95,13 @@ def test_a_topic_that_is_denied_is_named(passwords: EmbeddedBroker) -> None:
             [acl("elsewhere", operation=AclOperation.WRITE)],
             "topic flights, partition 0: TOPIC_AUTHORIZATION_FAILED: this client's principal has "
             "no permission for WRITE on the topic 'flights'; "
-            "whoever may alter the cluster gives it by `apportion "
+            "a user who may alter the cluster gives it by `apportion "
             "acls add --allow-principal User:NAME --operation Write --topic flights`",
         ),
         (
             [],
             "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
-            "whoever may alter the cluster gives "
+            "a user who may alter the cluster gives "
             "WRITE by `apportion acls add --allow-principal User:NAME "
             "--operation Write --topic TOPIC`, and old brokers want --operation IdempotentWrite "
             "--cluster besides",

@@ -344,6 +344,6 @@ def test_metrics_that_other_hosts_can_read_are_warned_of(
 ) -> None:
     PrometheusListener(port=0, host="0.0.0.0").close()
     assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
-        "metrics are reachable from other machines, without TLS, login or ACLs: whoever connects "
-        "may read the names of queries, groups and topics (docs/security.md)"
+        "metrics are reachable from other machines, without TLS, login or ACLs: any client that "
+        "connects may read the names of queries, groups and topics (docs/security.md)"
     ]

@@ -104,7 +104,7 @@ def with_cluster(error: Refused, asked: Asked) -> Refused:
     """Return the error of a missing permission whose command names the cluster, too."""
     if error.code not in RESOURCES:
         return error
-    # The command is for whoever may give the permission, and has another --command-config.
+    # The command is for a user who may give the permission, and has another --command-config.
     why = grant_on(error.why, f"--bootstrap {shlex.quote(asked.bootstrap)}")
     return type(error)(error.code, why)
 

@@ -49,7 +49,7 @@ app = typer.Typer(
 LISTENERS = declared(BrokerSettings)["listeners"]
 LISTEN_HELP = (
     f"{help_text(LISTENERS)} Bind 127.0.0.1 unless other hosts must reach it, and secure it then "
-    "(docs/security.md): whoever reaches a plain listener may read and write everything."
+    "(docs/security.md): any client that reaches a plain listener may read and write everything."
 )
 DATA_DIR_HELP = (
     "The directory of topics and groups, created if there is none. One broker at a time may use it."

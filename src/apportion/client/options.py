@@ -188,7 +188,7 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
             continue  # `client_security` takes these words in any case
         if (fault := fault_or_none(setting, chosen[name])) is not None:
             raise ValueError(f"{name} must {fault}, not {chosen[name]!r}")
-    # Refused and not ignored: who sets an interval believes that offsets are committed.
+    # Refused and not ignored: a user who sets an interval believes that offsets are committed.
     if "auto_commit_interval_ms" in options and not chosen["auto_commit"]:
         raise ValueError(
             "auto_commit_interval_ms says nothing while auto_commit is off; set "

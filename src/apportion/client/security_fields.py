@@ -186,7 +186,7 @@ def security_of(fields: SecurityFields, dialect: Dialect) -> ClientSecurity:
 def _refuse_unused(fields: SecurityFields, security: ClientSecurity) -> None:
     """Refuse options of TLS or of a login that the protocol does not have.
 
-    Refused and not ignored: who gives a password or a certificate believes that it is used.
+    Refused and not ignored: a user who gives a password or a certificate believes that it is used.
     Raises SecurityFault.
     """
     tls, login = security.tls, security.login

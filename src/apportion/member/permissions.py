@@ -2,9 +2,9 @@
 
 A broker answers with a code that says what kind of resource the permission is missing for, and
 seldom with more. What the API needs is known here, by Kafka's rules; the resource is the request's.
-The command works against any Kafka, for whoever may alter the cluster.
+The command works against any Kafka, for a user who may alter the cluster.
 
-    this client's principal has no permission for READ on the group 'etl'; whoever may alter
+    this client's principal has no permission for READ on the group 'etl'; a user who may alter
     the cluster gives it by `apportion acls add --allow-principal User:NAME --operation Read
     --group etl`
 """
@@ -102,7 +102,7 @@ def grant(what: str, operation: AclOperation, resources: str, principal: str = A
     resources: options of the command.
     """
     return (
-        f"whoever may alter the cluster gives {what} by {GRANT} {shlex.quote(principal)} "
+        f"a user who may alter the cluster gives {what} by {GRANT} {shlex.quote(principal)} "
         f"--operation {operation_word(operation)} {resources}`"
     )
 

@@ -1,4 +1,4 @@
-"""Settings as clients are told them: value, source, type, synonyms and a sentence.
+"""Settings as clients receive them: value, source, type, synonyms and a sentence.
 
 The synonyms of a setting are all places that give it a value, the one that counts first. A topic
 follows its broker where it has no own value, and so does a group.

@@ -1,7 +1,7 @@
-"""The listeners of a broker by name: where each listens, what clients are told, and its security.
+"""The listeners of a broker by name, each with its addresses and its security.
 
 As in Kafka: `listeners` has NAME://HOST:PORT for each, `listener.security.protocol.map` the
-protocol of each name, and `advertised.listeners` the address that its clients are told. HOST:PORT
+protocol of each name, and `advertised.listeners` the address that its clients receive. HOST:PORT
 alone is the listener PLAINTEXT.
 """
 
@@ -38,7 +38,7 @@ class Address(NamedTuple):
 
 
 Advertised = Mapping[str, Address]
-"""The address that clients are told, by the name of the listener that they are connected to."""
+"""The address that clients receive, by the name of the listener that they are connected to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Listener:
     """One listener of a broker.
 
     name: in upper case. host, port: where it binds; port 0 for a free one. advertised: the address
-    that its clients are told; None for that which was bound.
+    that its clients receive; None for the one that was bound.
     """
 
     name: str
@@ -195,7 +195,7 @@ def _advertised(text: str, names: tuple[str, ...]) -> dict[str, Address]:
 
 
 def _refuse_unused(listeners: list[Listener], security: SecurityByListener) -> None:
-    """Refuse settings of TLS or SASL that no listener has: who gives one believes that it is used.
+    """Refuse settings of TLS or SASL that no listener has: a user who sets one expects an effect.
 
     Errors: ValueError.
     """
@@ -258,7 +258,8 @@ def _tls(name: str, protocol: SecurityProtocol, security: SecurityByListener) ->
         password = settings.ssl_truststore_password or None
         trusted = KeyStore(kind, settings.ssl_truststore_location, password=password)
     auth, auth_setting = ClientAuth(settings.ssl_client_auth), "ssl.client.auth"
-    # As in Kafka: who logs in by SASL needs no certificate, unless the listener itself says so.
+    # As in Kafka: a client that logs in by SASL needs no certificate, unless this listener's own
+    # setting asks for one.
     if protocol.has_sasl and security.label(name, auth_setting) == auth_setting:
         auth = ClientAuth.NONE
     try:

@@ -165,7 +165,7 @@ def _token_rules(listener: str, settings: SecuritySettings) -> TokenRules:
         )
     parts = urlsplit(url)
     is_local = parts.scheme == "http" and parts.hostname in LOCAL_HOSTS
-    # Who can change the keys on their way can be any user.
+    # A host that can change the keys on their way could log in as any user.
     if parts.scheme not in ("https", "file") and not is_local:
         raise ValueError(
             "sasl.oauthbearer.jwks.endpoint.url must begin with https:// or file://, as the keys "

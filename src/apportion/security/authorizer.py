@@ -2,7 +2,7 @@
 
 `Acls` is an immutable index of ACLs; `Authorizer` decides by one. Denial wins: an operation is
 allowed if an ACL allows it and none denies it. With `allow.everyone.if.no.acl.found` it is also
-allowed if no ACL is about the resource, whoever it may be for.
+allowed if no ACL is about the resource, for any principal.
 
 The problem: thousands of ACLs, and a decision for each topic of each request. A resource falls
 under the literal ACLs of its name, those of `*`, and those of each beginning of its name. So ACLs

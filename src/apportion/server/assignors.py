@@ -1,7 +1,7 @@
 """Custom assignors of a broker: found by `module:Class` or entry point, and checked at the start.
 
-Whatever is wrong with one is a sentence for whoever starts the broker, and the broker does not
-start: a group whose assignor is missing would silently be assigned by another.
+A fault of one is an error of one sentence, and the broker does not start: a group whose assignor is
+missing would silently be assigned by another.
 """
 
 from collections.abc import Callable, Mapping

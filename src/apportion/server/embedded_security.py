@@ -45,9 +45,9 @@ class BrokerSecurity:
 
     protocol: SSL, SASL_PLAINTEXT or SASL_SSL. users: passwords by name; without any there is alice,
     whose password is drawn. mechanisms: of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER;
-    clients are offered the first one. With OAUTHBEARER whoever has a token of the broker's `token`
-    is its user, and users need no password. unsecured_tokens: tokens have no signature, so anybody
-    makes them, as Kafka's own clients do for tests. needs_client_certificate: for SSL, where a
+    clients are offered the first one. With OAUTHBEARER a client with a token of the broker's
+    `token` is its user, and users need no password. unsecured_tokens: tokens have no signature, so
+    anybody makes them, as Kafka's own clients do for tests. needs_client_certificate: for SSL: a
     client is then User:CN=NAME. super_users: principals as in Kafka, such as User:alice. acls: with
     any, or with super users, nobody may do what no ACL allows; with neither everybody may do
     everything.

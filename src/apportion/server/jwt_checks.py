@@ -74,7 +74,7 @@ class KeySet:
         """Return the key of that id; without an id, that which is alone. Raises KeysMissing."""
         found = self._found(key_id)
         is_old = time.monotonic() - self._fetched_at_s >= self._refresh_s
-        # One fetches, and who has a key does not wait for it.
+        # One thread fetches; a thread that has found its key does not wait for it.
         if (found is None or is_old) and self._lock.acquire(blocking=found is None):
             try:
                 # Another may have fetched them meanwhile.

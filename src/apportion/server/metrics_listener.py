@@ -24,8 +24,8 @@ MAX_CONNECTIONS = 16
 END_OF_HEAD = b"\r\n\r\n"
 PLAIN = "text/plain; charset=utf-8"
 UNGUARDED = (
-    "metrics are reachable from other machines, without TLS, login or ACLs: whoever connects may "
-    "read {shown} (docs/security.md)"
+    "metrics are reachable from other machines, without TLS, login or ACLs: any client that "
+    "connects may read {shown} (docs/security.md)"
 )
 
 
@@ -50,7 +50,7 @@ class Response(NamedTuple):
 
 
 class RequestRefused(Exception):
-    """A request that gets another status than 200; the text is one sentence for who sent it."""
+    """A request that gets another status than 200; the text is one sentence for its client."""
 
     def __init__(self, status: HTTPStatus, sentence: str) -> None:
         super().__init__(sentence)

@@ -85,5 +85,5 @@ class Openings:
 
         with_sasl = SaslListener(receiver, name, sasl, self._decoys)
         self._with_sasl.append(with_sasl)
-        # Who logs in has the name of the login, whatever the certificate says.
+        # A login names the user, whatever the certificate says.
         return lambda _principal, deadline_s: with_sasl.open(deadline_s)

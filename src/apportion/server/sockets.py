@@ -1,4 +1,4 @@
-"""The sockets of a broker: its listeners', with the addresses that clients are told, and peers'."""
+"""The sockets of a broker: its listeners', with the addresses that clients receive, and peers'."""
 
 import asyncio
 import resource
@@ -24,7 +24,7 @@ class BoundListener(NamedTuple):
 
     @property
     def advertised(self) -> Address:
-        """The address that clients are told: `advertised.listeners`, or that which was bound.
+        """The address that clients receive: `advertised.listeners`, or the one that was bound.
 
         Where that is a wildcard, it is this host's name.
         """

@@ -98,7 +98,7 @@ def user_warnings(listeners: Sequence[Listener], credentials: ScramCredentials) 
         if listener.security.sasl is not None
     }
     for listener, mechanisms in offered.items():
-        # A listener with PLAIN has users, and who comes with a token is known by that.
+        # A listener with PLAIN has users, and a token names its user.
         scram = [SCRAM[each] for each in mechanisms if each in SCRAM]
         if len(scram) == len(mechanisms) and not any(credentials[each] for each in scram):
             names = " and ".join(each.value for each in scram)
@@ -128,20 +128,20 @@ def open_listener_warnings(
 ) -> Iterator[str]:
     """Yield a line for each of these listeners, which other machines reach without a proof.
 
-    It says what whoever connects may do.
+    It says what any client may do there.
     """
     for listener in listeners:
         if not settings.authorizer_class_name:
-            what = "whoever connects may read and write everything"
+            what = "any client that connects may read and write everything"
         elif listener.security.sasl is not None:
-            what = "by a token without a signature whoever connects can be any user"
+            what = "by a token without a signature any client that connects can be any user"
         elif ANONYMOUS in super_users_of(settings.super_users):
             what = (
-                f"whoever connects can be {ANONYMOUS}, a super user, who may read and write "
-                "everything"
+                f"any client that connects can be {ANONYMOUS}, a super user, who may read and "
+                "write everything"
             )
         else:
-            what = f"whoever connects can be {ANONYMOUS}, and do what that user may"
+            what = f"any client that connects can be {ANONYMOUS}, and do what that user may"
         yield (
             f"the listener {listener} is reachable from other machines and authenticates nobody: "
             f"{what} (docs/security.md)"

@@ -187,7 +187,7 @@ def topics_to_assign(_broker: BrokerContext, arrived: Arrived, rights: Rights) -
         for topic in response.topics:
             if not rights.allows(DESCRIBE, TOPIC, topic.topic_name):
                 rights.deny(DESCRIBE, TOPIC, topic.topic_name, "ConsumerGroupPrepareAssignment")
-                # Whoever the member is, it is told no name.
+                # The response names no topic, whichever member asks.
                 why = "The group subscribes to a topic that you have no permission to DESCRIBE."
                 return ConsumerGroupPrepareAssignmentResponse(
                     error_code=int(Code.TOPIC_AUTHORIZATION_FAILED), error_message=why

@@ -113,7 +113,7 @@ def metadata(broker: BrokerContext, arrived: Arrived, rights: Rights) -> Checked
     for requested in request.topics or ():
         has_id = requested.topic_id != NO_TOPIC_ID or requested.name is None
         if has_id and arrived.version < FIRST_TOPIC_ID_VERSION:
-            left.append(requested)  # The handler refuses it, whoever asks.
+            left.append(requested)  # The handler refuses it for every caller.
             continue
         refused_topic = _refused_topic_or_none(broker, requested, rights, request)
         if refused_topic is None:
@@ -273,7 +273,7 @@ def _refused_deletion_or_none(
     may_know = rights.allows(DESCRIBE, TOPIC, name)
     operation = DELETE if may_know else DESCRIBE
     is_allowed = rights.allows(DELETE, TOPIC, name)
-    # What is missing may be said to whoever may know of it. An id says nothing of the name.
+    # A caller who may know of the topic learns that it is missing. An id does not reveal the name.
     if (is_allowed and (may_know or state.name is None)) or (may_know and not exists):
         return None
     is_named = state.name is not None or may_know
@@ -292,7 +292,7 @@ def _refused_deletion_or_none(
     Need(WRITE, TRANSACTIONAL_ID, "refused, if the request has one"),
 )
 def init_producer_id(_broker: BrokerContext, arrived: Arrived, rights: Rights) -> Checked:
-    """Check who may have a producer id: whoever may write anywhere (KIP-679)."""
+    """Check the right to a producer id: a caller who may write to any topic has it (KIP-679)."""
     request: InitProducerIdRequest = arrived.request
     transactional_id = request.transactional_id
     if transactional_id is not None:
