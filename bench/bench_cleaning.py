@@ -11,7 +11,7 @@ from typing import Any
 from apportion.coord import records
 from apportion.coord.config import GroupSettings
 from apportion.coord.shard import Shard
-from apportion.node.coordinators import stored_records
+from apportion.node.coordinator_log import stored_records
 from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition
 from apportion.node.settings import BrokerSettings

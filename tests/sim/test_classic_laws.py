@@ -23,6 +23,7 @@ from apportion.member.classic import requests
 from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.leader import EncodedAssignments
 from apportion.node import coordinators
+from apportion.node.coordinator_log import stored_records
 from apportion.sim.actors import protocols
 from apportion.sim.checks.classic_laws import ClassicGroupChecker
 from apportion.sim.checks.stickiness import needless_moves
@@ -40,7 +41,6 @@ from tests.sim.bug import Swap, violation
 from tests.sim.planted import PLANTED
 
 to_save, arm, downgrade = ClassicGroup.to_record, rebalance._arm_deadline, downgrading.downgrade
-stored_records = coordinators.stored_records
 
 
 def counts_backwards(self: Any) -> CoordinatorRecord:

@@ -21,6 +21,7 @@ from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
 from apportion.node import coordinators
+from apportion.node.coordinator_log import stored_records
 from apportion.node.flush_gate import FlushGate
 from apportion.sim import play as playing
 from apportion.sim.actors import record_application, worker
@@ -35,7 +36,6 @@ from tests.sim.test_found_seeds import FOUND
 take = FetchBuffer.take
 flushed, arm_session = FlushGate.flushed, timers.arm_session
 answer, converge = heartbeat_api.heartbeat_response, playing._converge
-stored_records = coordinators.stored_records
 
 
 def forgets_an_answer(self: Any, mark: int) -> Any:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.placement import shard_of
-from apportion.coord.records import Append, CoordinatorRecord
+from apportion.coord.records import Append
 from apportion.coord.shard import Shard
 from apportion.coord.shard_events import SettingsChanged, TopicsChanged
-from apportion.errors import Code, DecodeError, Refused
+from apportion.errors import Code, Refused
 from apportion.machine import (
     Abandon,
     Arrived,
@@ -28,16 +28,14 @@ from apportion.machine import (
     Ticket,
 )
 from apportion.node.broker import BrokerContext
+from apportion.node.coordinator_log import stored_records
 from apportion.node.flush_gate import PendingReply, may_send
 from apportion.node.partitions import Partition
 from apportion.node.splits import EVERY_SHARD, SPLITS, SplitRequests
-from apportion.store.disk import Damaged
-from apportion.wire.batch import decode_batch
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from apportion.wire.records.codec import decode_key, decode_value
 
 if TYPE_CHECKING:
     from apportion.deadlines import Key
@@ -376,28 +374,3 @@ class Coordinators:
             self._broker.deadlines.disarm(hosted.deadline)
         else:
             self._broker.deadlines.arm(hosted.deadline, max(wake_ms, from_ms))
-
-
-def stored_records(partition: Partition, start_offset: int = 0) -> Iterable[CoordinatorRecord]:
-    """Yield a coordinator shard's records from its partition of `__consumer_offsets`, oldest first.
-
-    Records of unknown kinds are left out. `start_offset` may be below the start of the log, or in a
-    batch that was compacted away.
-    Errors: Damaged, with the offset, for a record that cannot be decoded: without it a commit or an
-    epoch would be lost.
-    """
-    offset = max(start_offset, partition.log.start_offset)
-    try:
-        for view in partition.log.batches(offset):
-            offset = int.from_bytes(view[:8], "big")
-            for record in decode_batch(view):
-                offset = record.offset
-                is_before_start = offset < start_offset  # in a batch that holds `start_offset`
-                key = None if record.key is None or is_before_start else decode_key(record.key)
-                if key is not None:
-                    value = None if record.value is None else decode_value(key, record.value)
-                    yield CoordinatorRecord(key, value)
-    except DecodeError as error:
-        raise Damaged(
-            f"{partition.topic.name}-{partition.index}, offset {offset}: {error}"
-        ) from None

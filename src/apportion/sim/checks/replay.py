@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.shard import Shard
-from apportion.node.coordinators import stored_records
+from apportion.node.coordinator_log import stored_records
 from apportion.node.partitions import Partition
 from apportion.sim.checks.saved import (
     compact,
