@@ -5,9 +5,11 @@ that were written already are below it: whole files of such rows are deleted, an
 on both sides of the fence is written again without the lower ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
+from pyarrow import RecordBatch
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -16,15 +18,17 @@ from apportion.spark.delta_sink.files import (
     OUTCOME,
     OffsetWindow,
     PartFileWriter,
-    WriteRows,
     WrittenFile,
     delete_files,
+    files_of_job,
+    new_job_name,
     report_or_refuse,
     rewrite_part_files,
 )
 from apportion.spark.delta_sink.row_constraints import Constraint
 from apportion.spark.delta_sink.table import TableAttempt
 from apportion.spark.errors import ELSEWHERE, NotWritable
+from apportion.spark.queries.running_tasks import await_tasks, tagged
 from apportion.topics import TopicPartition
 
 
@@ -62,7 +66,9 @@ class UncommittedFiles:
         files = self._files._replace(windows=windows)
         if self._written is None:
             texts = tuple(constraint.text for constraint in self._constraints)
-            self._written = self._run(self._checked, files._replace(constraints=texts).write)
+            self._written = self._run(
+                self._checked, files._replace(constraints=texts), PartFileWriter.write
+            )
             return self._written
         keep = [file for file in self._written if file.first >= windows[file.topic_partition].lower]
         straddling = [
@@ -74,7 +80,7 @@ class UncommittedFiles:
             paths = self._frame.sparkSession.createDataFrame(
                 [(file.path,) for file in straddling], "path string"
             )
-            keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
+            keep += self._run(paths, files, rewrite_part_files)
         kept = {file.path for file in keep}
         # After the rewrite: if that fails, the old files are still there for `discard` to delete.
         stale = [file.path for file in self._written if file.path not in kept]
@@ -101,17 +107,30 @@ class UncommittedFiles:
         self._written = []
         return self._written
 
-    def _run(self, frame: DataFrame, write: WriteRows) -> list[WrittenFile]:
-        """Return the files of a job; where a task refused a row, delete them and raise that."""
-        reported = frame.mapInArrow(
-            partial(report_or_refuse, write), from_arrow_schema(OUTCOME)
-        ).collect()
-        files = [WrittenFile(*report) for *report, refusal in reported if refusal is None]
+    def _run(
+        self, frame: DataFrame, files: PartFileWriter, write: Callable[..., Iterator[RecordBatch]]
+    ) -> list[WrittenFile]:
+        """Return the files of a job; where it fails, or a task refused a row, delete them.
+
+        Raises NotWritable for the row, and otherwise what the job has raised.
+        """
+        job = new_job_name()
+        task = partial(report_or_refuse, partial(write, files._replace(job=job)))
+        try:
+            with tagged(frame, job):
+                reported = frame.mapInArrow(task, from_arrow_schema(OUTCOME)).collect()
+        except BaseException:
+            # The driver has no report of any task, and Spark has not waited for those that run.
+            await_tasks(frame, job)
+            with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it
+                delete_files(files.filesystem(), files_of_job(files.filesystem(), job))
+            raise
+        written = [WrittenFile(*report) for *report, refusal in reported if refusal is None]
         refusals = [refusal for *_, refusal in reported if refusal is not None]
         if refusals:
-            delete_files(self._files.filesystem(), [file.path for file in files])
+            delete_files(files.filesystem(), [file.path for file in written])
             raise NotWritable(min(refusals))
-        return files
+        return written
 
 
 def with_constraints(path: str, frame: DataFrame, constraints: list[Constraint]) -> DataFrame:
