@@ -52,6 +52,12 @@ def refused_query(path: str, frame: DataFrame) -> str:
     return str(refused.value)
 
 
+def computed(spark: SparkSession, first: str, second: str) -> DataFrame:
+    """Two records whose values are known to the tasks alone, as those of a topic are."""
+    amount = f"cast(if(id = 0, {first}, {second}) as int) amount"
+    return spark.range(2).selectExpr("'t' topic", "0 partition", "id offset", amount)
+
+
 def test_a_null_in_a_column_that_is_not_null_is_refused_with_its_record(
     path: str, spark: SparkSession
 ) -> None:
@@ -107,6 +113,37 @@ def test_a_row_that_a_check_constraint_is_not_true_of_is_refused(
     assert "t-0, offset 1: the row breaks CHECK positive (amount > 0) of" in said
     write(path, rows(spark, "1"))
     assert column(path) == [1]
+
+
+@pytest.mark.parametrize(
+    ("condition", "broken"),
+    [
+        ("10 / amount <> 3", "0"),
+        ("amount * 2 > 0", "2000000000"),
+        ("cast(concat('1', amount) as tinyint) > 0 -- a comment", "999"),
+        ("forall(array(5, 7), item -> item / amount > 0)", "0"),
+    ],
+)
+def test_a_row_of_which_a_condition_cannot_be_evaluated_breaks_it(
+    path: str, spark: SparkSession, condition: str, broken: str
+) -> None:
+    # Two, since Spark evaluates what conditions have in common before any of them.
+    also = f"{condition.partition(' --')[0]} or amount < -5"
+    commit(path, 0, legacy(3), metadata(AMOUNT, constraints__a=condition, constraints__b=also))
+    said = refused_batch(path, computed(spark, "1", broken))
+    assert f"t-0, offset 1: the row breaks CHECK a ({condition}) of" in said
+    write(path, rows(spark, "1"))
+    assert column(path) == [1]
+
+
+def test_a_row_of_which_a_generated_column_cannot_be_computed_is_refused(
+    path: str, spark: SparkSession
+) -> None:
+    twice = field("twice", "integer", delta__generationExpression="amount * 2")
+    commit(path, 0, legacy(4), metadata(AMOUNT, twice))
+    frame = computed(spark, "4", "2000000000").selectExpr("*", "if(amount = 4, 8, null) as twice")
+    said = refused_batch(path, frame)
+    assert "offset 1: the row breaks twice GENERATED ALWAYS AS (amount * 2) of" in said
 
 
 def test_a_row_that_a_column_invariant_is_not_true_of_is_refused(

@@ -139,8 +139,7 @@ def with_constraints(path: str, frame: DataFrame, constraints: list[Constraint])
     Raises NotWritable where Spark cannot evaluate it on the frame's columns.
     """
     columns = [
-        # On a line of its own, since the expression may end in a comment.
-        f"coalesce(({constraint.condition}\n), false) AS apportion_constraint_{number}"
+        f"{_is_true(constraint.condition)} AS apportion_constraint_{number}"
         for number, constraint in enumerate(constraints)
     ]
     try:
@@ -149,6 +148,20 @@ def with_constraints(path: str, frame: DataFrame, constraints: list[Constraint])
         for constraint, column in zip(constraints, columns, strict=True):
             _refuse_unevaluable(path, frame, constraint, column)
         raise
+
+
+def _is_true(condition: str) -> str:
+    """Return the SQL that is true where the condition is, and false where it is false or null.
+
+    False also where Spark cannot evaluate it of a row, as with a division by zero: the error would
+    end the task, and name neither the constraint nor the row.
+    """
+    # Spark has no `try` of any expression, but try_to_binary evaluates its argument in one. Within
+    # a lambda, since what several conditions have in common is evaluated before all of them, and
+    # outside of any `try`, but for what is in a lambda. The parenthesis is on a line of its own,
+    # since the condition may end in a comment.
+    evaluated = f"forall(array(0), apportion_once -> ({condition}\n))"
+    return f"(try_to_binary(string({evaluated}), 'utf-8') <=> to_binary('true', 'utf-8'))"
 
 
 def _refuse_unevaluable(path: str, frame: DataFrame, constraint: Constraint, column: str) -> None:
