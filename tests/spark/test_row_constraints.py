@@ -11,6 +11,7 @@ from apportion.spark.delta import Writer
 from apportion.spark.delta_sink.columns import table_schema
 from apportion.spark.delta_sink.files import OffsetWindow, PartFileWriter
 from apportion.spark.delta_sink.row_constraints import Constraint
+from apportion.spark.delta_sink.table import Fit
 from apportion.spark.delta_sink.uncommitted_files import UncommittedFiles
 from apportion.spark.errors import NotWritable
 from apportion.spark.queries.introspection import SourceReading
@@ -197,11 +198,12 @@ def test_rows_that_were_written_before_a_constraint_came_are_checked_against_it(
 ) -> None:
     commit(path, 0, legacy(3), metadata(AMOUNT))
     frame = rows(spark, "1", "-5")
-    files = UncommittedFiles(frame, PartFileWriter(path, None, table_schema(frame), {}))
+    schema = table_schema(frame)
+    files = UncommittedFiles(frame, PartFileWriter(path, None, schema, {}))
     windows = {P0.topic_partition: OffsetWindow(0, 0, 2)}
-    files.check_against([])
+    files.adapt_to(Fit([], [], schema))
     assert [file.rows for file in files.fit_to_fences(windows)] == [1, 1]
-    files.check_against([Constraint("CHECK positive (amount > 0)", "amount > 0")])
+    files.adapt_to(Fit([], [Constraint("CHECK positive (amount > 0)", "amount > 0")], schema))
     with pytest.raises(NotWritable, match="t-0, offset 1: the row breaks CHECK positive"):
         files.fit_to_fences(windows)
     assert orphans(path) == []

@@ -277,7 +277,7 @@ class Writer:
         # has added belong to the table.
         uncommitted.forget_committed(attempt)
         fit = attempt.fit(schema)
-        uncommitted.check_against(fit.constraints)
+        uncommitted.adapt_to(fit)
         if fit.missing:  # last, since a query that is refused changes nothing
             attempt.add_columns(fit.missing)
         try:

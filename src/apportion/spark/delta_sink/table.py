@@ -23,6 +23,7 @@ from pyarrow.fs import FileSelector
 from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.files import WrittenFile, directory
 from apportion.spark.delta_sink.row_constraints import Constraint, row_constraints
+from apportion.spark.delta_sink.stored_columns import stored_schema
 from apportion.spark.delta_sink.table_features import fields_of, refuse_unmet_features
 from apportion.spark.errors import NotWritable
 
@@ -40,11 +41,13 @@ class CommitConflict(Exception):
 class Fit(NamedTuple):
     """The way of a query's columns into a table.
 
-    missing: the columns that the table lacks, as Delta fields. constraints: on each row.
+    missing: the columns that the table lacks, as Delta fields. constraints: on each row. stored:
+    the query's columns, as files of the table have them.
     """
 
     missing: list[Any]
     constraints: list[Constraint]
+    stored: pa.Schema
 
 
 class TableAttempt:
@@ -105,10 +108,12 @@ class TableAttempt:
         fields = fields_of(self._table)
         refuse_unmet_features(self._path, self._table, fields)
         missing = self._missing_columns(schema)
+        stored = stored_schema(schema, fields)
         if not is_whole:
-            return Fit(missing, [])
+            return Fit(missing, [], stored)
         properties = self._table.metadata().configuration
-        return Fit(missing, row_constraints(self._path, fields, properties, schema.names))
+        constraints = row_constraints(self._path, fields, properties, schema.names)
+        return Fit(missing, constraints, stored)
 
     def _missing_columns(self, schema: pa.Schema) -> list[Any]:
         """Return the columns of `schema` that the table lacks.

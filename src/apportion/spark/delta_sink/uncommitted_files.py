@@ -26,7 +26,7 @@ from apportion.spark.delta_sink.files import (
     rewrite_part_files,
 )
 from apportion.spark.delta_sink.row_constraints import Constraint
-from apportion.spark.delta_sink.table import TableAttempt
+from apportion.spark.delta_sink.table import Fit, TableAttempt
 from apportion.spark.errors import ELSEWHERE, NotWritable
 from apportion.spark.queries.running_tasks import await_tasks, tagged
 from apportion.topics import TopicPartition
@@ -45,15 +45,16 @@ class UncommittedFiles:
         """Return whether there are files of the batch, as far as the driver knows."""
         return bool(self._written)
 
-    def check_against(self, constraints: list[Constraint]) -> None:
-        """Let these constraints of the table be checked of each row when it is written.
+    def adapt_to(self, fit: Fit) -> None:
+        """Let the files be as the table requires now, and each row be checked when it is written.
 
-        Files that were written under others are discarded, to be written again. Raises NotWritable
+        Files that were written otherwise are discarded, to be written again. Raises NotWritable
         where Spark cannot evaluate a constraint.
         """
-        if constraints != self._constraints:
-            self._checked = with_constraints(self._files.table, self._frame, constraints)
-            self._constraints = constraints
+        if (fit.constraints, fit.stored) != (self._constraints, self._files.stored):
+            self._checked = with_constraints(self._files.table, self._frame, fit.constraints)
+            self._constraints = fit.constraints
+            self._files = self._files._replace(stored=fit.stored)
             self.discard()
             self._written = None
 
@@ -138,6 +139,8 @@ def with_constraints(path: str, frame: DataFrame, constraints: list[Constraint])
 
     Raises NotWritable where Spark cannot evaluate it on the frame's columns.
     """
+    if not constraints:
+        return frame
     columns = [
         f"{_is_true(constraint.condition)} AS apportion_constraint_{number}"
         for number, constraint in enumerate(constraints)
