@@ -1,5 +1,7 @@
 """What a Delta table requires of each of its rows holds for those that the writer adds."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -191,6 +193,57 @@ def test_a_constraint_that_the_query_has_no_columns_for_is_refused(
     commit(path, 0, legacy(3), metadata(AMOUNT, constraints__positive="amount > 0"))
     frame = rows(spark, "1", name="n")
     assert_on_page("a constraint that the query has no columns for", refused_query(path, frame))
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("amount >>> )", "[PARSE_SYNTAX_ERROR] Syntax error at or near ')'"),
+        ("no_such_function(amount) > 0", "[UNRESOLVED_ROUTINE] Cannot resolve routine"),
+        ("amount", "it is int and no condition"),
+        ("amount > date'2026-01-01'", "[DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES] Cannot resolve"),
+        ("sum(amount) > 0", "["),
+    ],
+)
+def test_a_constraint_that_spark_cannot_evaluate_is_refused_with_the_reason(
+    path: str, spark: SparkSession, condition: str, reason: str
+) -> None:
+    commit(path, 0, legacy(3), metadata(AMOUNT, constraints__positive=condition))
+    said = refused_query(path, rows(spark, "1"))
+    assert_on_page("a constraint that Spark cannot evaluate", said)
+    assert f"requires CHECK positive ({condition}), which Spark cannot evaluate of" in said
+    assert f"row ({reason}" in said
+    assert "SQLSTATE" not in said
+
+
+def test_a_generated_column_of_an_unknown_function_is_refused_with_the_reason(
+    path: str, spark: SparkSession
+) -> None:
+    twice = field("twice", "integer", delta__generationExpression="no_such_function(amount)")
+    commit(path, 0, legacy(4), metadata(AMOUNT, twice))
+    said = refused_query(path, rows(spark, "1").selectExpr("*", "2 as twice"))
+    assert_on_page("a constraint that Spark cannot evaluate", said)
+
+
+def test_what_cannot_be_evaluated_is_said_without_lines_of_java(path: str) -> None:
+    commit(path, 0, legacy(3), metadata(AMOUNT, constraints__positive="nothing > 0"))
+    program = (
+        "import sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "from apportion.spark.delta import Writer\n"
+        "spark = SparkSession.builder.master('local[1]').getOrCreate()\n"
+        "rows = spark.sql(\"select 't' topic, 0 partition, 0L offset, 1 amount\")\n"
+        "try: Writer(sys.argv[1]).check(rows)\n"
+        "except ValueError as error: print(error)\n"
+        "try: spark.sql('select no_such_column')\n"
+        "except Exception: print('others', file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], capture_output=True, text=True, timeout=120
+    )
+    assert_on_page("a constraint that the query has no columns for", done.stdout)
+    assert "nothing" not in done.stderr
+    assert "no_such_column" in done.stderr  # what others do wrong is logged as before
 
 
 def test_rows_that_were_written_before_a_constraint_came_are_checked_against_it(

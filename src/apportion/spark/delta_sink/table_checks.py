@@ -9,8 +9,8 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 
 from apportion.locations import local_table_or_none
+from apportion.spark.delta_sink.constraint_columns import with_constraints
 from apportion.spark.delta_sink.table import TableAttempt, unusable_path
-from apportion.spark.delta_sink.uncommitted_files import with_constraints
 from apportion.spark.errors import NotWritable
 from apportion.spark.processes.plain_errors import in_one_line
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from functools import partial
 
 from pyarrow import RecordBatch
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from apportion.spark.delta_sink.constraint_columns import with_constraints
 from apportion.spark.delta_sink.files import (
     OUTCOME,
     OffsetWindow,
@@ -25,9 +25,8 @@ from apportion.spark.delta_sink.files import (
     report_or_refuse,
     rewrite_part_files,
 )
-from apportion.spark.delta_sink.row_constraints import Constraint
 from apportion.spark.delta_sink.table import Fit, TableAttempt
-from apportion.spark.errors import ELSEWHERE, NotWritable
+from apportion.spark.errors import NotWritable
 from apportion.spark.queries.running_tasks import await_tasks, tagged
 from apportion.topics import TopicPartition
 
@@ -38,7 +37,7 @@ class UncommittedFiles:
     def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
         self._frame = self._checked = frame
         self._files = files
-        self._constraints: list[Constraint] = []  # whose columns `_checked` has
+        self._fit = Fit([], [], files.schema)  # by which the files are written
         self._written: list[WrittenFile] | None = None  # None: not written yet
 
     def are_written(self) -> bool:
@@ -51,10 +50,9 @@ class UncommittedFiles:
         Files that were written otherwise are discarded, to be written again. Raises NotWritable
         where Spark cannot evaluate a constraint.
         """
-        if (fit.constraints, fit.stored) != (self._constraints, self._files.stored):
+        if (fit.constraints, fit.stored) != (self._fit.constraints, self._fit.stored):
             self._checked = with_constraints(self._files.table, self._frame, fit.constraints)
-            self._constraints = fit.constraints
-            self._files = self._files._replace(stored=fit.stored)
+            self._fit = fit
             self.discard()
             self._written = None
 
@@ -64,9 +62,9 @@ class UncommittedFiles:
         The first call writes all of them; later calls, after a conflict, adapt what was written.
         Raises NotWritable for a row that breaks a constraint.
         """
-        files = self._files._replace(windows=windows)
+        files = self._files._replace(windows=windows, stored=self._fit.stored)
         if self._written is None:
-            texts = tuple(constraint.text for constraint in self._constraints)
+            texts = tuple(constraint.text for constraint in self._fit.constraints)
             self._written = self._run(
                 self._checked, files._replace(constraints=texts), PartFileWriter.write
             )
@@ -132,54 +130,3 @@ class UncommittedFiles:
             delete_files(files.filesystem(), [file.path for file in written])
             raise NotWritable(min(refusals))
         return written
-
-
-def with_constraints(path: str, frame: DataFrame, constraints: list[Constraint]) -> DataFrame:
-    """Return the frame with one more column for each constraint, at its end: whether it is true.
-
-    Raises NotWritable where Spark cannot evaluate it on the frame's columns.
-    """
-    if not constraints:
-        return frame
-    columns = [
-        f"{_is_true(constraint.condition)} AS apportion_constraint_{number}"
-        for number, constraint in enumerate(constraints)
-    ]
-    try:
-        return _analysed(frame.selectExpr("*", *columns))
-    except AnalysisException:
-        for constraint, column in zip(constraints, columns, strict=True):
-            _refuse_unevaluable(path, frame, constraint, column)
-        raise
-
-
-def _is_true(condition: str) -> str:
-    """Return the SQL that is true where the condition is, and false where it is false or null.
-
-    False also where Spark cannot evaluate it of a row, as with a division by zero: the error would
-    end the task, and name neither the constraint nor the row.
-    """
-    # Spark has no `try` of any expression, but try_to_binary evaluates its argument in one. Within
-    # a lambda, since what several conditions have in common is evaluated before all of them, and
-    # outside of any `try`, but for what is in a lambda. The parenthesis is on a line of its own,
-    # since the condition may end in a comment.
-    evaluated = f"forall(array(0), apportion_once -> ({condition}\n))"
-    return f"(try_to_binary(string({evaluated}), 'utf-8') <=> to_binary('true', 'utf-8'))"
-
-
-def _refuse_unevaluable(path: str, frame: DataFrame, constraint: Constraint, column: str) -> None:
-    """Raise NotWritable where Spark cannot evaluate this constraint on the frame's columns."""
-    try:
-        _analysed(frame.selectExpr(column))
-    except AnalysisException as error:
-        raise NotWritable(
-            f"the Delta table {path} requires {constraint.text}, which Spark cannot evaluate "
-            f"on the columns of this query ({str(error).splitlines()[0]}): add to the query "
-            f"the columns that it names, {ELSEWHERE}"
-        ) from None
-
-
-def _analysed(frame: DataFrame) -> DataFrame:
-    """Return the frame; Spark Connect analyses it when its schema is asked for."""
-    frame.schema  # noqa: B018
-    return frame
