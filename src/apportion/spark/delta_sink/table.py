@@ -24,7 +24,11 @@ from apportion.locations import local_table_or_none
 from apportion.spark.delta_sink.files import WrittenFile, directory
 from apportion.spark.delta_sink.row_constraints import Constraint, row_constraints
 from apportion.spark.delta_sink.stored_columns import stored_schema
-from apportion.spark.delta_sink.table_features import fields_of, refuse_unmet_features
+from apportion.spark.delta_sink.table_features import (
+    fields_of,
+    open_table,
+    refuse_unmet_features,
+)
 from apportion.spark.errors import NotWritable
 
 BESIDE_THE_TYPE = {"nullable", "containsNull", "valueContainsNull", "metadata"}
@@ -55,7 +59,7 @@ class TableAttempt:
 
     def __init__(self, path: str, options: dict[str, str]) -> None:
         self._path, self._options = path, options
-        self._table = DeltaTable(path, storage_options=options)
+        self._table = open_table(path, options)
 
     @classmethod
     def on(
@@ -200,7 +204,7 @@ class TableAttempt:
         snapshot, there was no conflict, and another attempt would end in the same way.
         """
         try:
-            newest = DeltaTable(self._path, storage_options=self._options).version()
+            newest = open_table(self._path, self._options).version()
         except TableNotFoundError:
             return CommitConflict(f"{error}; the table was removed meanwhile")
         if newest > self._table.version():
@@ -224,7 +228,7 @@ def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
     if foreign:
         try:
             # another writer made it meanwhile, with files already
-            DeltaTable(path, storage_options=options)
+            open_table(path, options)
         except TableNotFoundError:
             raise NotWritable(
                 f"{path} is not a Delta table and not empty, it holds {min(foreign)}: give "
@@ -244,7 +248,7 @@ def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None
         DeltaTable.create(path, Schema.from_arrow(schema), mode="error", storage_options=options)
     except DeltaError as error:
         try:
-            DeltaTable(path, storage_options=options)  # another writer created it first: good
+            open_table(path, options)  # another writer created it first: good
         except TableNotFoundError:
             raise error from None
 
