@@ -7,7 +7,7 @@ the table's path would not notice it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os.path import isfile
 from time import time
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSelector
 
 from apportion.locations import local_table_or_none
+from apportion.spark.delta_sink.columns import refuse_forbidden_names
 from apportion.spark.delta_sink.files import WrittenFile, directory
 from apportion.spark.delta_sink.row_constraints import Constraint, row_constraints
 from apportion.spark.delta_sink.stored_columns import stored_schema
@@ -122,7 +123,7 @@ class TableAttempt:
     def _missing_columns(self, schema: pa.Schema) -> list[Any]:
         """Return the columns of `schema` that the table lacks.
 
-        Raises NotWritable where a column has another type.
+        Raises NotWritable where a column has another type, or a new one a name that Delta forbids.
         """
         columns = {field.name: field.type for field in self._table.schema().fields}
         names = {name.lower(): name for name in columns}
@@ -132,17 +133,10 @@ class TableAttempt:
             if name is None:
                 missing.append(field)
             elif name != field.name:
-                raise NotWritable(
-                    f"the Delta table has the column {name}, the query writes {field.name}, and "
-                    "Delta does not tell upper from lower case: rename it in the query as it is in "
-                    "the table"
-                )
-            elif _without_nullability(columns[name]) != _without_nullability(field.type):
-                raise NotWritable(
-                    f"the Delta table holds column {name} as {_type_name(columns[name])}, "
-                    f"the query writes {_type_name(field.type)}; cast it in the query or write to "
-                    "another table"
-                )
+                raise _other_case(name, field.name)
+            else:
+                _refuse_other_type(name, columns[name], field.type)
+        refuse_forbidden_names(pa.schema(schema.field(field.name) for field in missing))
         return missing
 
     def add_columns(self, missing: list[Any]) -> None:
@@ -240,8 +234,10 @@ def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
 def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
     """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
 
-    Raises NotWritable where the directory has other files.
+    Raises NotWritable where the directory has other files, or a column has a name that Delta
+    forbids.
     """
+    refuse_forbidden_names(schema)
     _refuse_foreign_files(path, options)
     _make_directory(path)
     try:
@@ -288,6 +284,45 @@ def unusable_path(path: str, why: str | None) -> NotWritable:
         "user of the driver and of the executors may "
         "write"
     )
+
+
+def _refuse_other_type(name: str, stored: Any, written: Any) -> None:
+    """Raise NotWritable where a query writes another type than this column of the table has."""
+    if (kind := _without_nullability(stored)) == (other := _without_nullability(written)):
+        return
+    in_lower_case = (json.loads(json.dumps(each).lower()) for each in (kind, other))
+    if next(in_lower_case) == next(in_lower_case):
+        raise _other_case(*next(_names_that_differ(name, name, kind, other)))
+    raise NotWritable(
+        f"the Delta table holds column {name} as {_type_name(stored)}, the query writes "
+        f"{_type_name(written)}; cast it in the query or write to another table"
+    )
+
+
+def _other_case(stored: str, written: str) -> NotWritable:
+    """Return the error for a column of the Delta table, or a field of one, with another name."""
+    return NotWritable(
+        f"the Delta table has the column {stored}, the query writes {written}, and Delta does not "
+        "tell upper from lower case: rename it in the query as it is in the table"
+    )
+
+
+def _names_that_differ(
+    stored: str, written: str, kind: Any, other: Any
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of fields that differ, within two types that are alike but for names.
+
+    stored, written: the names of what has the types, in the table and in the query.
+    """
+    if isinstance(kind, dict):
+        for key, part in kind.items():
+            yield from _names_that_differ(stored, written, part, other[key])
+    elif isinstance(kind, list):  # of the fields of a struct
+        for field, of_query in zip(kind, other, strict=True):
+            names = f"{stored}.{field['name']}", f"{written}.{of_query['name']}"
+            if field["name"] != of_query["name"]:
+                yield names
+            yield from _names_that_differ(*names, field["type"], of_query["type"])
 
 
 def _type_name(delta_type: Any) -> str:
