@@ -225,7 +225,7 @@ def test_a_generated_column_of_an_unknown_function_is_refused_with_the_reason(
     assert_on_page("a constraint that Spark cannot evaluate", said)
 
 
-def test_what_cannot_be_evaluated_is_said_without_lines_of_java(path: str) -> None:
+def test_a_constraint_that_cannot_be_evaluated_is_refused_without_java(path: str) -> None:
     commit(path, 0, legacy(3), metadata(AMOUNT, constraints__positive="nothing > 0"))
     program = (
         "import sys\n"
