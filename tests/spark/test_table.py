@@ -187,6 +187,15 @@ def test_a_task_whose_second_file_the_disk_refuses_leaves_none(path: str) -> Non
     assert [file.name for file in Path(path).iterdir()] == ["_delta_log"]
 
 
+def test_a_task_that_is_stopped_while_it_reports_deletes_its_files(path: str) -> None:
+    opened(path)
+    windows = {TopicPartition("t", 0): OffsetWindow(0, 0, 6)}
+    reports: Any = PartFileWriter(path, None, ROWS, windows).write([rows(0, 0, 6)])
+    next(reports)
+    reports.close()
+    assert list(Path(path).glob("*.parquet")) == []
+
+
 def test_a_file_that_straddles_the_fence_is_written_again_above_it(path: str) -> None:
     opened(path)
     files = part(path, 0, 0, 6)

@@ -64,17 +64,42 @@ def test_a_table_of_writer_version_6_is_refused_for_its_identity_columns(path: s
     assert "that the Delta writer does not support: identityColumns (" in refusal(path)
 
 
-def test_a_table_of_a_later_protocol_is_refused(path: str) -> None:
-    commit(path, 0, legacy(8), metadata(CITY))
-    assert_on_page("a table of a later protocol", refusal(path))
+@pytest.mark.parametrize("lists", [{}, {"readerFeatures": [], "writerFeatures": []}])
+@pytest.mark.parametrize(("reader", "writer"), [(1, 8), (3, 8), (4, 7), (4, 8)])
+def test_a_table_of_a_later_protocol_is_refused(
+    path: str, reader: int, writer: int, lists: dict[str, list[str]]
+) -> None:
+    later = {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **lists}}
+    commit(path, 0, later, metadata(CITY))
+    said = refusal(path)
+    assert_on_page("a table of a later protocol", said)
+    assert f"has reader version {reader} and writer version {writer}, and" in said
 
 
-def test_a_table_that_nobody_here_can_read_is_refused_with_its_feature(path: str) -> None:
-    rules = protocol("fromTheFuture")
-    rules["protocol"] |= {"minReaderVersion": 3, "readerFeatures": ["fromTheFuture"]}
-    commit(path, 0, rules, metadata(CITY))
-    with pytest.raises(NotWritable, match=r"'fromTheFuture' is not supported; .* drop a table"):
-        refuse_unfit_local_table(path, SOURCE_COLUMNS)
+def of_readers(*features: str) -> Action:
+    """A protocol that readers must know, too, with these features."""
+    lists = {"readerFeatures": [*features], "writerFeatures": [*features]}
+    return {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **lists}}
+
+
+@pytest.mark.parametrize(
+    ("feature", "reason"),
+    [
+        ("fromTheFuture", "this version of apportion does not know it"),
+        ("catalogManaged", "its commits go through a catalog"),
+    ],
+)
+def test_a_table_that_nobody_here_can_read_is_refused_with_its_feature(
+    path: str, feature: str, reason: str
+) -> None:
+    commit(path, 0, legacy(2), metadata(CITY))
+    commit(path, 1, of_readers(feature))
+    commit(path, 2, {"commitInfo": {"timestamp": 1}})
+    said = refusal(path)
+    assert_on_page("a table feature that the writer does not support", said)
+    assert f"does not support: {feature} ({reason}). Drop" in said
+    with pytest.raises(NotWritable, match=f"does not support: {feature} "):
+        clean(path)
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])

@@ -245,12 +245,13 @@ class Writer:
             except NotWritable:
                 self._discard_uncommitted(uncommitted)
                 raise
+        self._discard_uncommitted(uncommitted)
         raise RuntimeError(
             f"the Delta table {self.table} changed under {self.attempts} attempts in a row"
         ) from conflict
 
     def _discard_uncommitted(self, uncommitted: UncommittedFiles) -> None:
-        """Delete the files of a batch that is refused, but for those that the table refers to."""
+        """Delete the files of a batch that is given up, but for those that the table refers to."""
         if uncommitted.are_written():
             attempt = TableAttempt.on_existing_or_none(self.table, self.storage_options)
             if attempt is not None:  # else the table was removed meanwhile, with its files
@@ -276,7 +277,7 @@ class Writer:
         # has added belong to the table.
         uncommitted.forget_committed(attempt)
         fit = attempt.fit(schema)
-        uncommitted.check_against(fit.constraints)
+        uncommitted.adapt_to(fit)
         if fit.missing:  # last, since a query that is refused changes nothing
             attempt.add_columns(fit.missing)
         try:

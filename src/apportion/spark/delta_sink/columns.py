@@ -48,6 +48,11 @@ Not void: Delta never stores its values, and no string could follow it. Not VARI
 a struct of two binaries, and a table would have that.
 """
 
+FORBIDDEN_IN_NAMES = " ,;{}()\n\t="
+"""What Parquet's schemas use between names. Programs of Delta refuse a new column with one of these
+in its name, unless the table maps columns to other names in its files; deltalake does not.
+"""
+
 
 def refuse_missing_columns(frame: DataFrame) -> None:
     """Raise NotWritable where a column of SOURCE_COLUMNS is missing."""
@@ -85,6 +90,33 @@ def table_schema(frame: DataFrame) -> pa.Schema:
                 "name of its own"
             )
     return schema
+
+
+def refuse_forbidden_names(columns: pa.Schema) -> None:
+    """Raise NotWritable where a Delta table without column mapping can have no such column.
+
+    columns: those that the table does not have yet.
+    """
+    for column in columns:
+        _refuse_forbidden_name(column.name, column)
+
+
+def _refuse_forbidden_name(path: str, column: pa.Field) -> None:
+    """Raise NotWritable where the name of this column or of a field in it is forbidden."""
+    if found := [each for each in FORBIDDEN_IN_NAMES if each in column.name]:
+        raise NotWritable(
+            f"column {path} of this query has {' and '.join(map(repr, found))} in its name, which "
+            "a Delta table without column mapping cannot have: rename it in the query"
+        )
+    kind = column.type
+    if pa.types.is_struct(kind):
+        for part in kind.fields:
+            _refuse_forbidden_name(f"{path}.{part.name}", part)
+    elif pa.types.is_map(kind):  # its parts, and those of a list, have names of Arrow's own
+        _refuse_forbidden_name(path, kind.key_field)
+        _refuse_forbidden_name(path, kind.item_field)
+    elif pa.types.is_list(kind):
+        _refuse_forbidden_name(path, kind.value_field)
 
 
 def _refuse_foreign_types(column: str, kind: DataType) -> None:

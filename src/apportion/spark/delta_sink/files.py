@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileSystem, PyFileSystem
+from pyarrow.fs import FileSelector, FileSystem, PyFileSystem
 
 from apportion.spark.delta_sink.shared_directory import no_such_directory
+from apportion.spark.delta_sink.stored_columns import with_required_parts
 from apportion.spark.errors import NotWritable
 from apportion.topics import TopicPartition
 
@@ -90,15 +91,20 @@ def directory(table: str, storage_options: Mapping[str, str] | None) -> FileSyst
 class PartFileWriter(NamedTuple):
     """Writer of an executor's files: a value that is sent with the task.
 
+    schema: the columns to write, nullable throughout. stored: the same as the files have them, some
+    of them required; None for `schema`.
     constraints: what the table requires of each row. Of each the rows have a column of booleans at
-    their end, which is not written: whether it is true of the row.
+    their end, which is not written: whether it is true of the row. job: the name of the Spark job
+    whose tasks write, 16 hexadecimal digits.
     """
 
     table: str
     storage_options: Mapping[str, str] | None
     schema: pa.Schema
     windows: Mapping[TopicPartition, OffsetWindow]
+    stored: pa.Schema | None = None
     constraints: tuple[str, ...] = ()
+    job: str = "0" * 16
 
     def filesystem(self) -> FileSystem:
         """Return the table's own directory as a file system.
@@ -123,17 +129,19 @@ class PartFileWriter(NamedTuple):
             for batch in batches:
                 for partition, rows in self._admitted_rows(batch):
                     if partition not in writers:
-                        writers[partition] = PartWriter(filesystem, self.schema, partition)
+                        writers[partition] = PartWriter(self, filesystem, partition)
                     writers[partition].add(rows)
             written = [writer.close() for writer in writers.values()]
+            # One report for the task, at its end: of a task that fails Spark sees nothing, and its
+            # files are deleted below. That holds until Spark has taken the report.
+            if written:
+                yield pa.RecordBatch.from_pylist(
+                    [file._asdict() for file in written], schema=REPORT
+                )
         except BaseException:  # also a task that Spark kills
             for writer in writers.values():
                 writer.discard()
             raise
-        # One report for the task, at its end: of a task that fails Spark sees nothing, and its
-        # files are deleted above.
-        if written:
-            yield pa.RecordBatch.from_pylist([file._asdict() for file in written], schema=REPORT)
 
     def _admitted_rows(
         self, batch: pa.RecordBatch
@@ -185,9 +193,24 @@ class PartFileWriter(NamedTuple):
                 )
 
 
-def new_file_name(partition: TopicPartition) -> str:
-    """Return a new, unique name for a file with this partition's rows."""
-    return f"part-{partition.topic}-{partition.partition}-{uuid4().hex}.parquet"
+def new_job_name() -> str:
+    """Return a new, unique name for a Spark job that writes files: 16 hexadecimal digits."""
+    return uuid4().hex[:16]
+
+
+def new_file_name(partition: TopicPartition, job: str) -> str:
+    """Return a new, unique name for a file with this partition's rows, which tells its job."""
+    return f"part-{partition.topic}-{partition.partition}-{job}{uuid4().hex[16:]}.parquet"
+
+
+def files_of_job(filesystem: FileSystem, job: str) -> list[str]:
+    """Return the paths of the files in the table's directory that tasks of this job have made."""
+    entries = filesystem.get_file_info(FileSelector(""))
+    return [
+        entry.path
+        for entry in entries
+        if is_part_file(entry.base_name) and entry.base_name[-len(".parquet") - 32 :][:16] == job
+    ]
 
 
 def is_part_file(path: str) -> bool:
@@ -202,16 +225,19 @@ class PartWriter:
     """One Parquet file that is being written: rows of one Kafka partition."""
 
     def __init__(
-        self, filesystem: FileSystem, schema: pa.Schema, partition: TopicPartition
+        self, files: PartFileWriter, filesystem: FileSystem, partition: TopicPartition
     ) -> None:
         """Create the Parquet file of an executor's rows of one Kafka partition."""
         self._filesystem = filesystem
         self._partition = partition
-        self._schema = schema
-        self.path = new_file_name(partition)
+        self._schema = files.schema
+        self._stored = files.stored or files.schema
+        self.path = new_file_name(partition, files.job)
         self._sink = filesystem.open_output_stream(self.path)
         # Level 1: the executors' time is worth more here than smaller files.
-        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", compression_level=1)
+        self._writer = pq.ParquetWriter(
+            self._sink, self._stored, compression="zstd", compression_level=1
+        )
         self._buffered: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
         self._rows = 0
@@ -237,7 +263,9 @@ class PartWriter:
             table = (
                 pa.Table.from_batches(self._buffered).select(self._schema.names).cast(self._schema)
             )
-            self._writer.write_table(table, row_group_size=table.num_rows)
+            self._writer.write_table(
+                with_required_parts(table, self._stored), row_group_size=table.num_rows
+            )
             self._buffered, self._buffered_bytes = [], 0
 
     def close(self) -> WrittenFile:

@@ -7,7 +7,7 @@ the table's path would not notice it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os.path import isfile
 from time import time
 from typing import Any, NamedTuple
@@ -21,9 +21,15 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSelector
 
 from apportion.locations import local_table_or_none
+from apportion.spark.delta_sink.columns import refuse_forbidden_names
 from apportion.spark.delta_sink.files import WrittenFile, directory
 from apportion.spark.delta_sink.row_constraints import Constraint, row_constraints
-from apportion.spark.delta_sink.table_features import fields_of, refuse_unmet_features
+from apportion.spark.delta_sink.stored_columns import stored_schema
+from apportion.spark.delta_sink.table_features import (
+    fields_of,
+    open_table,
+    refuse_unmet_features,
+)
 from apportion.spark.errors import NotWritable
 
 BESIDE_THE_TYPE = {"nullable", "containsNull", "valueContainsNull", "metadata"}
@@ -40,11 +46,13 @@ class CommitConflict(Exception):
 class Fit(NamedTuple):
     """The way of a query's columns into a table.
 
-    missing: the columns that the table lacks, as Delta fields. constraints: on each row.
+    missing: the columns that the table lacks, as Delta fields. constraints: on each row. stored:
+    the query's columns, as files of the table have them.
     """
 
     missing: list[Any]
     constraints: list[Constraint]
+    stored: pa.Schema
 
 
 class TableAttempt:
@@ -52,7 +60,7 @@ class TableAttempt:
 
     def __init__(self, path: str, options: dict[str, str]) -> None:
         self._path, self._options = path, options
-        self._table = DeltaTable(path, storage_options=options)
+        self._table = open_table(path, options)
 
     @classmethod
     def on(
@@ -105,15 +113,17 @@ class TableAttempt:
         fields = fields_of(self._table)
         refuse_unmet_features(self._path, self._table, fields)
         missing = self._missing_columns(schema)
+        stored = stored_schema(schema, fields)
         if not is_whole:
-            return Fit(missing, [])
+            return Fit(missing, [], stored)
         properties = self._table.metadata().configuration
-        return Fit(missing, row_constraints(self._path, fields, properties, schema.names))
+        constraints = row_constraints(self._path, fields, properties, schema.names)
+        return Fit(missing, constraints, stored)
 
     def _missing_columns(self, schema: pa.Schema) -> list[Any]:
         """Return the columns of `schema` that the table lacks.
 
-        Raises NotWritable where a column has another type.
+        Raises NotWritable where a column has another type, or a new one a name that Delta forbids.
         """
         columns = {field.name: field.type for field in self._table.schema().fields}
         names = {name.lower(): name for name in columns}
@@ -123,17 +133,10 @@ class TableAttempt:
             if name is None:
                 missing.append(field)
             elif name != field.name:
-                raise NotWritable(
-                    f"the Delta table has the column {name}, the query writes {field.name}, and "
-                    "Delta does not tell upper from lower case: rename it in the query as it is in "
-                    "the table"
-                )
-            elif _without_nullability(columns[name]) != _without_nullability(field.type):
-                raise NotWritable(
-                    f"the Delta table holds column {name} as {_type_name(columns[name])}, "
-                    f"the query writes {_type_name(field.type)}; cast it in the query or write to "
-                    "another table"
-                )
+                raise _other_case(name, field.name)
+            else:
+                _refuse_other_type(name, columns[name], field.type)
+        refuse_forbidden_names(pa.schema(schema.field(field.name) for field in missing))
         return missing
 
     def add_columns(self, missing: list[Any]) -> None:
@@ -195,7 +198,7 @@ class TableAttempt:
         snapshot, there was no conflict, and another attempt would end in the same way.
         """
         try:
-            newest = DeltaTable(self._path, storage_options=self._options).version()
+            newest = open_table(self._path, self._options).version()
         except TableNotFoundError:
             return CommitConflict(f"{error}; the table was removed meanwhile")
         if newest > self._table.version():
@@ -219,7 +222,7 @@ def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
     if foreign:
         try:
             # another writer made it meanwhile, with files already
-            DeltaTable(path, storage_options=options)
+            open_table(path, options)
         except TableNotFoundError:
             raise NotWritable(
                 f"{path} is not a Delta table and not empty, it holds {min(foreign)}: give "
@@ -231,15 +234,17 @@ def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
 def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
     """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
 
-    Raises NotWritable where the directory has other files.
+    Raises NotWritable where the directory has other files, or a column has a name that Delta
+    forbids.
     """
+    refuse_forbidden_names(schema)
     _refuse_foreign_files(path, options)
     _make_directory(path)
     try:
         DeltaTable.create(path, Schema.from_arrow(schema), mode="error", storage_options=options)
     except DeltaError as error:
         try:
-            DeltaTable(path, storage_options=options)  # another writer created it first: good
+            open_table(path, options)  # another writer created it first: good
         except TableNotFoundError:
             raise error from None
 
@@ -279,6 +284,45 @@ def unusable_path(path: str, why: str | None) -> NotWritable:
         "user of the driver and of the executors may "
         "write"
     )
+
+
+def _refuse_other_type(name: str, stored: Any, written: Any) -> None:
+    """Raise NotWritable where a query writes another type than this column of the table has."""
+    if (kind := _without_nullability(stored)) == (other := _without_nullability(written)):
+        return
+    in_lower_case = (json.loads(json.dumps(each).lower()) for each in (kind, other))
+    if next(in_lower_case) == next(in_lower_case):
+        raise _other_case(*next(_names_that_differ(name, name, kind, other)))
+    raise NotWritable(
+        f"the Delta table holds column {name} as {_type_name(stored)}, the query writes "
+        f"{_type_name(written)}; cast it in the query or write to another table"
+    )
+
+
+def _other_case(stored: str, written: str) -> NotWritable:
+    """Return the error for a column of the Delta table, or a field of one, with another name."""
+    return NotWritable(
+        f"the Delta table has the column {stored}, the query writes {written}, and Delta does not "
+        "tell upper from lower case: rename it in the query as it is in the table"
+    )
+
+
+def _names_that_differ(
+    stored: str, written: str, kind: Any, other: Any
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of fields that differ, within two types that are alike but for names.
+
+    stored, written: the names of what has the types, in the table and in the query.
+    """
+    if isinstance(kind, dict):
+        for key, part in kind.items():
+            yield from _names_that_differ(stored, written, part, other[key])
+    elif isinstance(kind, list):  # of the fields of a struct
+        for field, of_query in zip(kind, other, strict=True):
+            names = f"{stored}.{field['name']}", f"{written}.{of_query['name']}"
+            if field["name"] != of_query["name"]:
+                yield names
+            yield from _names_that_differ(*names, field["type"], of_query["type"])
 
 
 def _type_name(delta_type: Any) -> str:

@@ -9,8 +9,9 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 
 from apportion.locations import local_table_or_none
+from apportion.spark.delta_sink.columns import refuse_forbidden_names
+from apportion.spark.delta_sink.constraint_columns import with_constraints
 from apportion.spark.delta_sink.table import TableAttempt, unusable_path
-from apportion.spark.delta_sink.uncommitted_files import with_constraints
 from apportion.spark.errors import NotWritable
 from apportion.spark.processes.plain_errors import in_one_line
 
@@ -37,7 +38,9 @@ def refuse_unfit_table(
     """
     try:
         attempt = TableAttempt.on_existing_or_none(table, storage_options)
-        if attempt is not None:
+        if attempt is None:
+            refuse_forbidden_names(columns)
+        else:
             fit = attempt.fit(columns, is_whole=rows is not None)
             if rows is not None:
                 with_constraints(table, rows, fit.constraints)

@@ -5,11 +5,14 @@ import threading
 from collections.abc import Mapping
 from time import monotonic
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from apportion.spark.delta_sink.files import delete_files, directory, is_part_file
-from apportion.spark.delta_sink.table_features import fields_of, refuse_unmet_features
+from apportion.spark.delta_sink.table_features import (
+    fields_of,
+    open_table,
+    refuse_unmet_features,
+)
 from apportion.spark.delta_sink.writer_work import WRITER_WORK
 from apportion.spark.errors import NotWritable
 from apportion.spark.processes.plain_errors import in_one_line
@@ -58,7 +61,7 @@ def clean(
     Raises NotWritable for a table that the writer would refuse.
     """
     try:
-        opened = DeltaTable(table, storage_options=dict(storage_options or {}))
+        opened = open_table(table, storage_options or {})
     except TableNotFoundError:
         return []
     # Delta requires this before files are deleted: other features may have other rules for them.

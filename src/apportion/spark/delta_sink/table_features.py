@@ -16,10 +16,15 @@ have the names of the columns.
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.table import ProtocolVersions
+from pyarrow.fs import FileSelector
 
+from apportion.spark.delta_sink.files import directory
 from apportion.spark.errors import ELSEWHERE, NotWritable
 
 
@@ -72,6 +77,51 @@ MAX_READER_VERSION = 3
 VOID_PART = re.compile('"(type|elementType|keyType|valueType)": "void"')
 
 
+def open_table(path: str, storage_options: Mapping[str, str]) -> DeltaTable:
+    """Return the Delta table at `path`.
+
+    Raises NotWritable where deltalake does not open it for a protocol that the writer does not
+    know, and otherwise as deltalake does.
+    """
+    try:
+        return DeltaTable(path, storage_options=dict(storage_options))
+    except TableNotFoundError:
+        raise
+    except DeltaError:
+        protocol = _logged_protocol_or_none(path, storage_options)
+        if protocol is not None:
+            _refuse_unmet_protocol(path, protocol)
+        raise
+
+
+def _logged_protocol_or_none(
+    path: str, storage_options: Mapping[str, str]
+) -> ProtocolVersions | None:
+    """Return the protocol of the newest commit with one; None if no commit of the log says it.
+
+    None also where the log cannot be read.
+    """
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        log = directory(path, storage_options)
+        commits = [
+            each.path
+            for each in log.get_file_info(FileSelector("_delta_log"))
+            if re.fullmatch(r"\d{20}[.]json", each.base_name)
+        ]
+        for commit in sorted(commits, reverse=True):
+            with log.open_input_file(commit) as file:
+                actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
+            for action in actions:
+                if protocol := action.get("protocol"):
+                    return ProtocolVersions(
+                        min_reader_version=protocol["minReaderVersion"],
+                        min_writer_version=protocol["minWriterVersion"],
+                        reader_features=protocol.get("readerFeatures"),
+                        writer_features=protocol.get("writerFeatures"),
+                    )
+    return None
+
+
 def refuse_unmet_features(
     path: str, table: DeltaTable, fields: Iterable[Mapping[str, Any]]
 ) -> None:
@@ -79,24 +129,8 @@ def refuse_unmet_features(
 
     fields: its columns, as `fields_of` returns them.
     """
-    protocol, metadata = table.protocol(), table.metadata()
-    if protocol.min_writer_version > LISTED_FEATURES or (
-        protocol.min_reader_version > MAX_READER_VERSION
-    ):
-        raise NotWritable(
-            f"the Delta table {path} has reader version {protocol.min_reader_version} and writer "
-            f"version {protocol.min_writer_version}, and this version of apportion knows those up "
-            f"to {MAX_READER_VERSION} and {LISTED_FEATURES}: take a newer one, {ELSEWHERE}"
-        )
-    features = {
-        name: FEATURES.get(name, UNKNOWN)
-        for name in _features(protocol.min_writer_version, protocol.writer_features or ())
-    }
-    if unmet := [f"{name} ({each.reason})" for name, each in features.items() if not each.is_met]:
-        raise NotWritable(
-            f"the Delta table {path} has table features that the Delta writer does not support: "
-            f"{', '.join(unmet)}. Drop them from the table, {ELSEWHERE}"
-        )
+    _refuse_unmet_protocol(path, table.protocol())
+    metadata = table.metadata()
     mode = metadata.configuration.get("delta.columnMapping.mode", "none")
     if mode != "none":
         raise NotWritable(
@@ -117,6 +151,27 @@ def refuse_unmet_features(
                 f"the Delta table {path} has the type void within column {field['name']}, which "
                 f"the Delta writer does not support: change the column's type, {ELSEWHERE}"
             )
+
+
+def _refuse_unmet_protocol(path: str, protocol: ProtocolVersions) -> None:
+    """Raise NotWritable where the table's protocol requires what this writer does not do."""
+    if protocol.min_writer_version > LISTED_FEATURES or (
+        protocol.min_reader_version > MAX_READER_VERSION
+    ):
+        raise NotWritable(
+            f"the Delta table {path} has reader version {protocol.min_reader_version} and writer "
+            f"version {protocol.min_writer_version}, and this version of apportion knows those up "
+            f"to {MAX_READER_VERSION} and {LISTED_FEATURES}: take a newer one, {ELSEWHERE}"
+        )
+    features = {
+        name: FEATURES.get(name, UNKNOWN)
+        for name in _features(protocol.min_writer_version, protocol.writer_features or ())
+    }
+    if unmet := [f"{name} ({each.reason})" for name, each in features.items() if not each.is_met]:
+        raise NotWritable(
+            f"the Delta table {path} has table features that the Delta writer does not support: "
+            f"{', '.join(unmet)}. Drop them from the table, {ELSEWHERE}"
+        )
 
 
 def _features(writer_version: int, listed: Collection[str]) -> list[str]:

@@ -5,26 +5,29 @@ that were written already are below it: whole files of such rows are deleted, an
 on both sides of the fence is written again without the lower ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
-from pyspark.errors import AnalysisException
+from pyarrow import RecordBatch
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from apportion.spark.delta_sink.constraint_columns import with_constraints
 from apportion.spark.delta_sink.files import (
     OUTCOME,
     OffsetWindow,
     PartFileWriter,
-    WriteRows,
     WrittenFile,
     delete_files,
+    files_of_job,
+    new_job_name,
     report_or_refuse,
     rewrite_part_files,
 )
-from apportion.spark.delta_sink.row_constraints import Constraint
-from apportion.spark.delta_sink.table import TableAttempt
-from apportion.spark.errors import ELSEWHERE, NotWritable
+from apportion.spark.delta_sink.table import Fit, TableAttempt
+from apportion.spark.errors import NotWritable
+from apportion.spark.queries.running_tasks import await_tasks, tagged
 from apportion.topics import TopicPartition
 
 
@@ -34,22 +37,22 @@ class UncommittedFiles:
     def __init__(self, frame: DataFrame, files: PartFileWriter) -> None:
         self._frame = self._checked = frame
         self._files = files
-        self._constraints: list[Constraint] = []  # whose columns `_checked` has
+        self._fit = Fit([], [], files.schema)  # by which the files are written
         self._written: list[WrittenFile] | None = None  # None: not written yet
 
     def are_written(self) -> bool:
         """Return whether there are files of the batch, as far as the driver knows."""
         return bool(self._written)
 
-    def check_against(self, constraints: list[Constraint]) -> None:
-        """Let these constraints of the table be checked of each row when it is written.
+    def adapt_to(self, fit: Fit) -> None:
+        """Let the files be as the table requires now, and each row be checked when it is written.
 
-        Files that were written under others are discarded, to be written again. Raises NotWritable
+        Files that were written otherwise are discarded, to be written again. Raises NotWritable
         where Spark cannot evaluate a constraint.
         """
-        if constraints != self._constraints:
-            self._checked = with_constraints(self._files.table, self._frame, constraints)
-            self._constraints = constraints
+        if (fit.constraints, fit.stored) != (self._fit.constraints, self._fit.stored):
+            self._checked = with_constraints(self._files.table, self._frame, fit.constraints)
+            self._fit = fit
             self.discard()
             self._written = None
 
@@ -59,10 +62,12 @@ class UncommittedFiles:
         The first call writes all of them; later calls, after a conflict, adapt what was written.
         Raises NotWritable for a row that breaks a constraint.
         """
-        files = self._files._replace(windows=windows)
+        files = self._files._replace(windows=windows, stored=self._fit.stored)
         if self._written is None:
-            texts = tuple(constraint.text for constraint in self._constraints)
-            self._written = self._run(self._checked, files._replace(constraints=texts).write)
+            texts = tuple(constraint.text for constraint in self._fit.constraints)
+            self._written = self._run(
+                self._checked, files._replace(constraints=texts), PartFileWriter.write
+            )
             return self._written
         keep = [file for file in self._written if file.first >= windows[file.topic_partition].lower]
         straddling = [
@@ -74,7 +79,7 @@ class UncommittedFiles:
             paths = self._frame.sparkSession.createDataFrame(
                 [(file.path,) for file in straddling], "path string"
             )
-            keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
+            keep += self._run(paths, files, rewrite_part_files)
         kept = {file.path for file in keep}
         # After the rewrite: if that fails, the old files are still there for `discard` to delete.
         stale = [file.path for file in self._written if file.path not in kept]
@@ -101,50 +106,27 @@ class UncommittedFiles:
         self._written = []
         return self._written
 
-    def _run(self, frame: DataFrame, write: WriteRows) -> list[WrittenFile]:
-        """Return the files of a job; where a task refused a row, delete them and raise that."""
-        reported = frame.mapInArrow(
-            partial(report_or_refuse, write), from_arrow_schema(OUTCOME)
-        ).collect()
-        files = [WrittenFile(*report) for *report, refusal in reported if refusal is None]
+    def _run(
+        self, frame: DataFrame, files: PartFileWriter, write: Callable[..., Iterator[RecordBatch]]
+    ) -> list[WrittenFile]:
+        """Return the files of a job; where it fails, or a task refused a row, delete them.
+
+        Raises NotWritable for the row, and otherwise what the job has raised.
+        """
+        job = new_job_name()
+        task = partial(report_or_refuse, partial(write, files._replace(job=job)))
+        try:
+            with tagged(frame, job):
+                reported = frame.mapInArrow(task, from_arrow_schema(OUTCOME)).collect()
+        except BaseException:
+            # The driver has no report of any task, and Spark has not waited for those that run.
+            await_tasks(frame, job)
+            with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it
+                delete_files(files.filesystem(), files_of_job(files.filesystem(), job))
+            raise
+        written = [WrittenFile(*report) for *report, refusal in reported if refusal is None]
         refusals = [refusal for *_, refusal in reported if refusal is not None]
         if refusals:
-            delete_files(self._files.filesystem(), [file.path for file in files])
+            delete_files(files.filesystem(), [file.path for file in written])
             raise NotWritable(min(refusals))
-        return files
-
-
-def with_constraints(path: str, frame: DataFrame, constraints: list[Constraint]) -> DataFrame:
-    """Return the frame with one more column for each constraint, at its end: whether it is true.
-
-    Raises NotWritable where Spark cannot evaluate it on the frame's columns.
-    """
-    columns = [
-        # On a line of its own, since the expression may end in a comment.
-        f"coalesce(({constraint.condition}\n), false) AS apportion_constraint_{number}"
-        for number, constraint in enumerate(constraints)
-    ]
-    try:
-        return _analysed(frame.selectExpr("*", *columns))
-    except AnalysisException:
-        for constraint, column in zip(constraints, columns, strict=True):
-            _refuse_unevaluable(path, frame, constraint, column)
-        raise
-
-
-def _refuse_unevaluable(path: str, frame: DataFrame, constraint: Constraint, column: str) -> None:
-    """Raise NotWritable where Spark cannot evaluate this constraint on the frame's columns."""
-    try:
-        _analysed(frame.selectExpr(column))
-    except AnalysisException as error:
-        raise NotWritable(
-            f"the Delta table {path} requires {constraint.text}, which Spark cannot evaluate "
-            f"on the columns of this query ({str(error).splitlines()[0]}): add to the query "
-            f"the columns that it names, {ELSEWHERE}"
-        ) from None
-
-
-def _analysed(frame: DataFrame) -> DataFrame:
-    """Return the frame; Spark Connect analyses it when its schema is asked for."""
-    frame.schema  # noqa: B018
-    return frame
+        return written
