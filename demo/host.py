@@ -63,7 +63,9 @@ def kill_host(pid: int) -> int:
     that they are gone, and leave its consumer group in order. A lost host sends no LeaveGroup.
     """
     suspended = suspend(pid)
-    _signal_all(suspended, signal.SIGKILL)
+    # Children first: a process group that loses its last parent outside gets SIGHUP and SIGCONT
+    # from the kernel, and whoever ignores SIGHUP, as under nohup, would run on for a moment.
+    _signal_all(reversed(suspended), signal.SIGKILL)
     while any(map(is_alive, suspended)):
         sleep(0.01)
     return len(suspended)

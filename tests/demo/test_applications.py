@@ -14,6 +14,8 @@ FAMILY = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
 
+signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+
 def watch(pid):
     stat = Path(f"/proc/{pid}/stat")
     while stat.exists() and "Z" not in stat.read_text().split(")")[1][:3]:
