@@ -211,11 +211,14 @@ class RealKafka:
     def _wait_for_answer(self, timeout_s: float) -> None:
         """Wait until Kafka answers a request: then it is unfenced and serves all others.
 
-        Raises KafkaMissing if it ends before, or at the timeout.
+        It opens its listeners one after the other, so each is waited for. Raises KafkaMissing if it
+        ends before, or at the timeout.
         """
         assert self._process is not None
         deadline = time.monotonic() + timeout_s
-        while not answers_requests(self.bootstrap):
+        while not (
+            answers_requests(self.bootstrap) and all(map(_listens, self.addresses.values()))
+        ):
             if self._process.poll() is not None:
                 raise KafkaMissing(
                     f"Kafka ended with code {self._process.returncode} before it was "
@@ -229,6 +232,14 @@ class RealKafka:
 
     def _java(self) -> list[str]:
         return [java_program(), *JVM_OPTIONS, "-cp", self._classpath]
+
+
+def _listens(address: str) -> bool:
+    """Return whether a connection to this address is accepted."""
+    host, _, port = address.rpartition(":")
+    with suppress(OSError), socket.create_connection((host, int(port)), 1):
+        return True
+    return False
 
 
 def kraft_properties(broker: int, controller: int, data: Path) -> dict[str, str]:
