@@ -19,7 +19,7 @@ SESSIONS = (classic.SESSION, consumer.SESSION)
 RETRY_MS = 500
 """As in Kafka. Not at once: the disk may refuse the next write, too."""
 KEPT_MS = 60_000
-"""For how long an end may be taken back. No flush takes longer."""
+"""An end is kept for this long. After a longer flush that fails, the member has a whole session."""
 
 
 class EndedSessions:
