@@ -20,7 +20,7 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.heartbeat_budget import Booking, HeartbeatBudget
 from apportion.coord.shard import Shard
-from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
+from apportion.machine import Arrived, Caller, Compute, Computed, Instant, Reply, Ticket
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -185,8 +185,12 @@ class Simulation:
             topic_partitions=() if joins else member.owned if reports else None,
         )
         arrived = Arrived(Ticket(1), request, 1, CALLER, bytes(16))
-        reply = self._shard.step(arrived, Instant(self.now_ms, self.now_ms))[-1]
-        assert isinstance(reply, Reply)
+        now = Instant(self.now_ms, self.now_ms)
+        actions = self._shard.step(arrived, now)
+        for action in actions:
+            if isinstance(action, Compute):  # as a driver does, in no time
+                self._shard.step(Computed(action.computation, action.computation.run()), now)
+        reply = next(action for action in actions if isinstance(action, Reply))
         self._shard.waiting.remove(Ticket(1))
         return reply.body
 
