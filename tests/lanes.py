@@ -269,10 +269,10 @@ LANES = (
         searches=("sim-mixed",),
     ),
     Lane(
-        "mutants",
+        "properties",
         2,
-        "small bugs put into the code: which the tests miss; and fresh examples of properties",
-        searches=("mutants", "properties"),
+        "fresh examples of properties, and histories that miss a guard",
+        searches=("properties",),
     ),
 )
 BY_NAME = {lane.name: lane for lane in LANES}

@@ -183,6 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     keep(plan, False, 0, ["the run has not ended"], RESULT)
     if changes := git("status", "--porcelain"):
+        keep(plan, False, 0, [f"the work tree differs from the commit:\n{changes}"], RESULT)
         print(f"== the work tree differs from the commit, commit first:\n{changes}")
         return 1
     failed = play(plan.steps(), environment_of(plan, os.environ))

@@ -3,7 +3,7 @@
 Prints the longest set-ups, calls and tear-downs, and the sums by directory and lane. `--check`
 compares the sums with `tests/durations.toml`, so that growth is a decision: who adds to a directory
 raises its row in the same commit, or makes something else quicker. A lane that was recorded beside
-other work, with the cases of `make all`, or not at all, is not compared, and the command says so.
+other work, with the cases of `make all`, or not at all, is not compared; each is named.
 """
 
 import argparse
@@ -96,6 +96,8 @@ def check(lanes: Mapping[str, Lane], allowed: Mapping[str, Sums]) -> int:
             played = "with all cases" if lane.get("whole") else "beside other work"
             load = lane["load"]["before"]
             print(f"durations: {name} was recorded {played} (load {load}), not compared")
+    if unrecorded := [name for name in allowed if name not in lanes]:
+        print(f"durations: not recorded: {', '.join(unrecorded)}")
     found = list(faults(lanes, allowed))
     for fault in found:
         print(f"durations: {fault} ({RATCHET.relative_to(ROOT)})", file=sys.stderr)

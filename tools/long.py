@@ -171,12 +171,7 @@ SEARCHES = (
         "tests/compat/test_kill.py",
         300,
     ),
-    Search(
-        "mutants",
-        "{python} tools/mutants.py --seed {seed} --sample {size} --survivors-allowed",
-        100,
-        3,
-    ),
+    Search("mutants", "{python} tools/mutants.py --seed {seed} --sample {size}", 100),
 )
 
 

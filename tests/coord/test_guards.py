@@ -112,6 +112,7 @@ def test_with_its_guard_a_history_breaks_no_law(guard: Guard) -> None:
     guard.play()
 
 
+@pytest.mark.hypothesis  # so that the search of all properties plays it
 @pytest.mark.skipif(not is_search(), reason="a search, for `make long`")
 @each_guard
 def test_a_search_finds_that_a_guard_is_switched_off(guard: Guard) -> None:

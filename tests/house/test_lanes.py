@@ -162,11 +162,11 @@ def test_an_unknown_change_touches_every_lane() -> None:
 
 def plan(**given: Any) -> ci.Plan:
     """A plan of one drawn lane, one that is touched, and one with searches."""
-    names = ["kills", "acls", "mutants"]
+    names = ["kills", "acls", "properties"]
     known: dict[str, Any] = {
         "commit": COMMITS[0],
         "is_whole": False,
-        "drawn": ["kills", "mutants"],
+        "drawn": ["kills", "properties"],
         "touched": {"acls": "src/apportion/node/authorization/table.py"},
         "lanes": names,
     }
@@ -174,7 +174,7 @@ def plan(**given: Any) -> ci.Plan:
 
 
 def test_a_run_plays_check_docs_test_its_lanes_and_its_searches() -> None:
-    searches = "--only properties --only mutants"
+    searches = "--only properties"
     seed = f"ARGS=--sample --seed {seed_of(COMMITS[0])} {searches}"
     assert plan().steps() == [
         ["make", "check"],
@@ -190,7 +190,7 @@ def test_a_run_plays_check_docs_test_its_lanes_and_its_searches() -> None:
 
 
 def test_a_run_says_what_it_does_not_run() -> None:
-    left = [name for name in BY_NAME if name not in ("kills", "acls", "mutants")]
+    left = [name for name in BY_NAME if name not in ("kills", "acls", "properties")]
     left += [f"{test} (in quarantine, {why})" for test, why in quarantined().items()]
     assert plan().not_run == left
     assert plan().summary()[-1] == f"NOT run: {', '.join(left)}"
@@ -220,7 +220,7 @@ def test_the_result_of_a_run_is_kept(tmp_path: Path) -> None:
         "commit": COMMITS[0],
         "ok": True,
         "seconds": 1234,
-        "drawn": ["kills", "mutants"],
+        "drawn": ["kills", "properties"],
         "touched": {"acls": "src/apportion/node/authorization/table.py"},
         "not_run": plan().not_run,
         "failed": [],

@@ -1,6 +1,7 @@
 """Settings that sockets obey: where the broker listens, and where clients are sent."""
 
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -31,10 +32,13 @@ def test_clients_are_told_the_address_that_is_advertised() -> None:
     ],
 )
 def test_a_name_is_bound_at_its_first_address_of_ipv4_if_it_has_one(
-    monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...], expected: str
+    monkeypatch: pytest.MonkeyPatch,
+    addresses: tuple[str, ...],
+    expected: str,
+    lane_missing: Callable[[str], None],
 ) -> None:
     if not socket.has_ipv6:
-        pytest.skip("this machine has no IPv6")
+        lane_missing("this machine has no IPv6")
     resolve = socket.getaddrinfo
 
     def resolved(_name: str, port: int, **kind: Any) -> list[Any]:
@@ -45,9 +49,11 @@ def test_a_name_is_bound_at_its_first_address_of_ipv4_if_it_has_one(
         assert bound.getsockname()[0] == expected
 
 
-def test_the_wildcard_of_ipv6_accepts_both_kinds_of_addresses() -> None:
+def test_the_wildcard_of_ipv6_accepts_both_kinds_of_addresses(
+    lane_missing: Callable[[str], None],
+) -> None:
     if not socket.has_ipv6:
-        pytest.skip("this machine has no IPv6")
+        lane_missing("this machine has no IPv6")
     with bind_socket("::", 0) as bound:
         bound.listen()
         for host in ("127.0.0.1", "::1"):
