@@ -279,6 +279,15 @@ class Pipeline:
             self.applications,
         )
 
+    def until_committed(self, seconds: int = PATIENCE_S) -> None:
+        """The group knows that every produced event is in the table: the last batch has ended."""
+        until(
+            lambda: self.total_committed() >= len(self.produced),
+            seconds,
+            f"{len(self.produced)} committed, got {self.total_committed()}",
+            self.applications,
+        )
+
     def owners(self) -> dict[int, str]:
         """partition -> client id of its owner, as the coordinator describes it."""
         if self.source.get("kafka.group.protocol") == "classic":

@@ -33,7 +33,7 @@ def test_an_application_of_spark_submit_finishes_its_batch_before_java_ends(
 ) -> None:
     submitted = pipeline.start("submitted", ending="run", submit=True)
     pipeline.produce(8)
-    pipeline.until_written()
+    pipeline.until_committed()
     submitted.close_gate("written")
     pipeline.produce(8)
     submitted.wait_at("written")

@@ -39,7 +39,7 @@ def test_a_query_that_is_killed_goes_on_in_other_executors_and_leaves_no_passwor
     assert PASSWORD in pipeline.source["kafka.sasl.jaas.config"]
     pipeline.produce(100)
     first = pipeline.start("first", spark=settings)
-    pipeline.until_written()
+    pipeline.until_committed()
     first.close_gate("written")
     pipeline.produce(100)
     first.wait_at("written")  # the rows are in the table, and Spark does not know it

@@ -60,7 +60,7 @@ def test_the_batch_that_runs_is_finished_and_the_group_knows_of_it(
 ) -> None:
     query = started(rows(), gate)
     pipeline.produce(40)
-    pipeline.until_written()
+    pipeline.until_committed()
     gate.close()
     pipeline.produce(8)
     assert gate.entered.wait(PATIENCE_S)
@@ -105,7 +105,7 @@ def test_a_batch_that_takes_too_long_is_interrupted_and_read_again(
     frame = rows()
     query = started(frame, gate, checkpoint="kept")
     pipeline.produce(8)
-    pipeline.until_written()
+    pipeline.until_committed()
     gate.close()
     pipeline.produce(8)
     assert gate.entered.wait(PATIENCE_S)
