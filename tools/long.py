@@ -171,7 +171,6 @@ SEARCHES = (
         "tests/compat/test_kill.py",
         300,
     ),
-    Search("mutants", "{python} tools/mutants.py --seed {seed} --sample {size}", 100),
 )
 
 
